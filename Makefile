@@ -1,0 +1,35 @@
+# The same commands for people and for CI. Each sets up what it needs by itself.
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help demo test test-hard check bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml scripts/setup
+	@scripts/setup $(VENV)
+
+demo: $(STAMP)  ## record a real agent run without an API key, show it, play it back, verify it
+	@$(BIN)/playhead demo
+
+test: $(STAMP) check  ## run the whole suite
+	@scripts/test-tools
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-hard: $(STAMP)  ## run the long forms too: every byte flip, 200 kills, every system call failing
+	@scripts/test-tools
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hard or not hard' --timeout 3600
+
+check: $(STAMP)  ## lint and type-check
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+
+bench: $(STAMP)  ## measure speed and size, each against a floor or a peer in the same run
+	@$(BIN)/python bench/run.py
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -1,0 +1,112 @@
+"""Playhead, the flight recorder for AI agents.
+
+Names are loaded when they are first used: importing playhead costs an agent almost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from playhead._version import __version__
+
+if TYPE_CHECKING:
+    from playhead._api.reading import Run, find, load, verify
+    from playhead._api.recording import (
+        agent,
+        artifact,
+        check,
+        context_pack,
+        model_call,
+        note,
+        record,
+        step,
+        tool,
+    )
+    from playhead.capture.guard import RecordingWarning
+    from playhead.capture.request import Envelope
+    from playhead.errors import (
+        EnvelopeMismatch,
+        NotReplayable,
+        PlayheadError,
+        PolicyDenied,
+        RecordedError,
+        ReplayHashMismatch,
+        RunNotFound,
+    )
+    from playhead.event.envelope import Event
+    from playhead.replay.playback import PlaybackResult
+    from playhead.replay.readiness import Readiness
+
+_WHERE = {
+    "Envelope": "playhead.capture.request",
+    "EnvelopeMismatch": "playhead.errors",
+    "Event": "playhead.event.envelope",
+    "NotReplayable": "playhead.errors",
+    "PlaybackResult": "playhead.replay.playback",
+    "PlayheadError": "playhead.errors",
+    "PolicyDenied": "playhead.errors",
+    "Readiness": "playhead.replay.readiness",
+    "RecordedError": "playhead.errors",
+    "RecordingWarning": "playhead.capture.guard",
+    "ReplayHashMismatch": "playhead.errors",
+    "Run": "playhead._api.reading",
+    "RunNotFound": "playhead.errors",
+    "agent": "playhead._api.recording",
+    "artifact": "playhead._api.recording",
+    "check": "playhead._api.recording",
+    "context_pack": "playhead._api.recording",
+    "find": "playhead._api.reading",
+    "load": "playhead._api.reading",
+    "model_call": "playhead._api.recording",
+    "note": "playhead._api.recording",
+    "record": "playhead._api.recording",
+    "step": "playhead._api.recording",
+    "tool": "playhead._api.recording",
+    "verify": "playhead._api.reading",
+}
+
+__all__ = [
+    "Envelope",
+    "EnvelopeMismatch",
+    "Event",
+    "NotReplayable",
+    "PlaybackResult",
+    "PlayheadError",
+    "PolicyDenied",
+    "Readiness",
+    "RecordedError",
+    "RecordingWarning",
+    "ReplayHashMismatch",
+    "Run",
+    "RunNotFound",
+    "__version__",
+    "agent",
+    "artifact",
+    "check",
+    "context_pack",
+    "find",
+    "load",
+    "model_call",
+    "note",
+    "record",
+    "step",
+    "tool",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'playhead' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(where), name)
+    if getattr(value, "__module__", "").startswith("playhead."):
+        value.__module__ = "playhead"
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,221 @@
+"""Read: load a run, look at it, verify it, play it back."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from playhead import settings as settings_module
+from playhead.capture.recording import Recording, open_recording
+from playhead.capture.request import Envelope, hash_of
+from playhead.errors import AmbiguousRun, PlayheadError, RunNotFound, UsageError
+from playhead.event import kinds
+from playhead.event.envelope import Event, run_of
+from playhead.ledger.verify import Verification
+from playhead.replay.playback import PlaybackResult, envelope_hash, playback
+from playhead.replay.readiness import Readiness, readiness, verify_run
+from playhead.store import layout
+from playhead.store.base import Store
+from playhead.store.files import FileStore, OneRun, read_lines
+from playhead.store.index import Index
+from playhead.store.reader import RunReader
+
+
+class Run:
+    """A recorded run."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self.id = run
+        self.store = store
+        self._reader = RunReader(store, run)
+
+    def __repr__(self) -> str:
+        return f"<playhead.Run {self.id}>"
+
+    @property
+    def path(self) -> Path | None:
+        """Return the run directory, where the store has one."""
+        return self.store.folder(self.id) if isinstance(self.store, FileStore) else None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run: that of the agent that adopted it, if one did."""
+        return str(self._header("name"))
+
+    @property
+    def input(self) -> dict[str, Any] | None:
+        """Return the request envelope as it was recorded."""
+        found = self._header("input")
+        return found if isinstance(found, dict) else None
+
+    def _header(self, field: str) -> Any:
+        found: Any = None
+        for event in self._reader.events():
+            if event.kind == "run.started" or (event.kind == "step.started" and event.data.get("adopts")):
+                found = event.data.get(field, found)
+                if event.kind == "step.started":
+                    break
+        return self._reader.value(found)
+
+    def events(self, *, resolve: bool = True) -> Iterator[Event]:
+        """Yield the events in order, every value as it was; unresolved, references stay as they were written."""
+        return self._reader.resolved() if resolve else self._reader.events()
+
+    def event(self, seq: int) -> Event:
+        """Return one event, every value as it was."""
+        return self._reader.event(seq)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the exact lines, without their newline."""
+        return self._reader.lines()
+
+    def artifact(self, name: str) -> bytes:
+        """Return the content of an artifact."""
+        return self.store.file(self.id, f"artifacts/{name}")
+
+    def verify(self, *, deep: bool = False) -> Verification:
+        """Check the chain and everything it refers to: integrity and completeness, as two answers."""
+        return verify_run(self._reader, known_head=_known_head(self.store, self.id), deep=deep)
+
+    def readiness(self) -> Readiness:
+        """Say whether the run can be played back, with every reason why not."""
+        return readiness(self._reader)
+
+    def playback(
+        self,
+        envelope: Envelope | Mapping[str, Any] | None = None,
+        *,
+        force: bool = False,
+        plain: bool = False,
+        types: Mapping[str, type] | None = None,
+    ) -> PlaybackResult:
+        """Return the recorded outcome with nothing executed; refuses unless the run is replayable."""
+        return playback(self._reader, envelope=envelope, force=force, plain=plain, types=types)
+
+    def invalidate(self, why: str, by: str | None = None) -> None:
+        """Declare that this run must not be played back."""
+        if not why.strip():
+            raise UsageError("say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`.")
+        recording = self._addendum()
+        recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
+        recording.leave()
+
+    def _addendum(self) -> Recording:
+        import dataclasses
+
+        settings = dataclasses.replace(settings_module.load(), strict=True)
+        return open_recording(self.store, settings, run=self.id)
+
+
+def open_store(root: str | Path | None = None) -> FileStore:
+    """Return the store at a path, or the one that the settings name."""
+    return FileStore(Path(root) if root is not None else settings_module.load().store_root())
+
+
+def open_index(store: FileStore) -> Index:
+    """Return the index of a store, able to judge envelopes."""
+    return Index(store.root, envelope_matches=lambda data: _envelope_matches(store, data))
+
+
+def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
+    """Find a run by id, unique prefix, name (its latest run), `@last`, `@last~1`, external id, or path."""
+    if store is not None and not isinstance(store, (str, Path)):
+        return _load_by_id(store, str(reference))
+    files = open_store(store)
+    text = str(reference)
+    if isinstance(reference, Path) or "/" in text or text in (".", ".."):
+        return _load_path(Path(text), files)
+    if layout.timeline(files.folder(text)).is_file():
+        return Run(files, text)
+    with open_index(files) as index:
+        run = _look_up(index, text)
+    if run is None and Path(text).is_dir():
+        return _load_path(Path(text), files)
+    if run is None:
+        raise RunNotFound(f"no run answers to {text!r} in {files.root}")
+    return Run(files, run)
+
+
+def _load_by_id(store: Store, reference: str) -> Run:
+    if reference not in store.runs():
+        raise RunNotFound(f"no run {reference} in this store")
+    return Run(store, reference)
+
+
+def _look_up(index: Index, text: str) -> str | None:
+    if text == "@last" or text.startswith("@last~"):
+        back = text.removeprefix("@last").removeprefix("~") or "0"
+        if not back.isdigit():
+            raise UsageError(f"not a run: {text!r}", hint="Write @last, @last~1, @last~2, …")
+        return index.latest(back=int(back))
+    if text.startswith("run_"):
+        found = index.with_prefix(text)
+        if len(found) > 1:
+            raise AmbiguousRun(f"{text!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
+        if found:
+            return found[0]
+    return index.by_external_id(text) or index.latest(name=text)
+
+
+def _load_path(path: Path, files: FileStore) -> Run:
+    folder = path.parent if path.name == "timeline.jsonl" else path
+    timeline = layout.timeline(folder)
+    if not timeline.is_file():
+        raise RunNotFound(f"no timeline in {path}", hint="A run directory holds timeline.jsonl.")
+    folder = folder.absolute()
+    if folder.parent.name == "runs" and layout.blobs_dir(folder.parent.parent).is_dir():
+        return Run(FileStore(folder.parent.parent), folder.name)
+    first = next(read_lines(timeline), b"")
+    return Run(OneRun(folder, run_of(first) or folder.name, blobs_from=files.root), run_of(first) or folder.name)
+
+
+def find(envelope: Envelope | Mapping[str, Any], store: str | Path | None = None) -> Run | None:
+    """Return the newest replayable run of exactly this request, or None. One look-up, however many runs there are."""
+    asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
+    files = open_store(store)
+    with open_index(files) as index:
+        run = index.find_envelope(envelope_hash(asked))
+    return None if run is None else Run(files, run)
+
+
+def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:
+    """Check one run: `playhead.verify("@last").integrity.verdict`."""
+    return (run if isinstance(run, Run) else load(run)).verify(deep=deep)
+
+
+def _known_head(store: Store, run: str) -> tuple[int, str] | None:
+    """Ask the index what head it saw; None where there is no index or it cannot be read."""
+    if type(store) is not FileStore or not layout.index(store.root).is_file():
+        return None
+    with open_index(store) as index:
+        return index.head(run)
+
+
+def _envelope_matches(store: FileStore, data: Any) -> bool | None:
+    """Compare a stored envelope with its hash; None where there is nothing to compare."""
+    expected = data.get("envelope_hash")
+    if expected is None:
+        return None
+    try:
+        recorded = _load_blobs(store, data.get("input"))
+    except (PlayheadError, orjson.JSONDecodeError):
+        return False
+    return isinstance(recorded, dict) and hash_of(recorded) == expected
+
+
+def _load_blobs(store: FileStore, value: Any) -> Any:
+    """Resolve blobs; a request stands in a writer's first line, which has nothing else to refer to."""
+    from playhead.event.resolve import Resolver
+
+    return Resolver(lambda seq: {}, store.blob).resolve(value)
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a user entry
+        return None

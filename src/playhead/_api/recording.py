@@ -1,0 +1,227 @@
+"""Record: the verbs that an agent's author writes into the agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast, overload
+
+from playhead.capture.record import Record
+from playhead.capture.recording import Policy
+from playhead.capture.scope import Scope, current
+from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around
+from playhead.errors import PolicyDenied, UsageError
+from playhead.event import kinds
+from playhead.store.base import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EFFECTS = ("read", "write", "irreversible")
+
+
+def record(
+    name: str,
+    *,
+    input: Any = None,
+    policy: Policy | None = None,
+    store: Store | str | Path | None = None,
+    tags: Mapping[str, str] | None = None,
+    version: str | None = None,
+    strict: bool | None = None,
+) -> Record:
+    """Record what happens inside `with playhead.record("name", input=...) as run:` as one run.
+
+    Set `run.output` to the answer. `input` is the request: any value, or a `playhead.Envelope`. `policy` is a function
+    that `playhead.check` asks. With `strict`, an event that cannot be recorded raises; otherwise it is counted.
+    """
+    agent = {"name": name, "version": version} if version else None
+    return Record(_named(name), input=input, policy=policy, store=store, tags=tags, agent=agent, strict=strict)
+
+
+@overload
+def agent(function: F, /) -> F: ...
+@overload
+def agent(
+    name: str | None = None,
+    /,
+    *,
+    policy: Policy | None = None,
+    store: Store | str | Path | None = None,
+    tags: Mapping[str, str] | None = None,
+    version: str | None = None,
+    strict: bool | None = None,
+) -> Callable[[F], F]: ...
+def agent(name_or_function: Any = None, /, **options: Any) -> Any:
+    """Make every call of a function one recorded run: its arguments are the request, its return value the output."""
+    version = options.pop("version", None)
+
+    def decorate(function: F) -> F:
+        name = _named(name_or_function if isinstance(name_or_function, str) else function.__name__)
+        described = {"name": name, "version": version} if version else None
+
+        def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
+            asked = arguments_of(function, args, kwargs)
+            return Record(name, input=asked, function=function, agent=described, **options)
+
+        make.starts_run = True  # type: ignore[attr-defined]
+        return cast(F, around(function, make, _set_output))
+
+    return decorate(name_or_function) if callable(name_or_function) else decorate
+
+
+@overload
+def step(function: F, /) -> F: ...
+@overload
+def step(name: str, /, **attributes: Any) -> Step: ...
+def step(name_or_function: Any, /, **attributes: Any) -> Any:
+    """Name a part of a run: `with playhead.step("plan") as step:`, `async with`, or a decorator, bare or called."""
+    if callable(name_or_function):
+        return Step(name_or_function.__name__)(name_or_function)
+    return Step(_named(name_or_function), attributes)
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(name: str | None = None, /, *, effects: list[str] | tuple[str, ...] = ()) -> Callable[[F], F]: ...
+def tool(name_or_function: Any = None, /, *, effects: Any = ()) -> Any:
+    """Record every call of a function as a tool call. `effects` declares what it does: read, write, irreversible."""
+    declared = [effects] if isinstance(effects, str) else list(effects)
+    unknown = [effect for effect in declared if effect not in EFFECTS]
+    if unknown:
+        raise UsageError(f"unknown effects: {', '.join(map(str, unknown))}", hint=f"Use {', '.join(EFFECTS)}.")
+
+    def decorate(function: F) -> F:
+        name = _named(name_or_function if isinstance(name_or_function, str) else function.__name__)
+
+        def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
+            return ToolCall(name, arguments_of(function, args, kwargs), declared)
+
+        return cast(F, around(function, make, _set_output))
+
+    return decorate(name_or_function) if callable(name_or_function) else decorate
+
+
+def model_call(
+    *, provider: str | None = None, model: str | None = None, request: Any = None, attempt: int = 1
+) -> ModelCall:
+    """Record a model call made by hand: `with playhead.model_call(...) as call: ...; call.respond(answer)`."""
+    return ModelCall(provider, model, request, attempt)
+
+
+def check(capability: str, resource: Any = None, **context: Any) -> Literal["allow", "deny", "ask"]:
+    """Ask whether something is allowed, record the decision, and raise PolicyDenied where a policy says no.
+
+    Without a policy the answer is `allow`, rule `none`, mode `observe`. A policy is called as `policy(capability,
+    resource, context)` and answers True, False, "allow", "deny", or a mapping with `decision`, `rule` and `reason`.
+    A policy that raises, or answers anything else, denies.
+    """
+    scope = current.get()
+    if scope is None:
+        return "allow"
+    target = None if resource is None else os.fspath(resource) if isinstance(resource, os.PathLike) else str(resource)
+    policy = scope.recording.policy
+    if policy is None:
+        _emit(scope, kinds.PolicyChecked(capability=capability, resource=target, decision="allow", context=context))
+        return "allow"
+    decision, rule, reason = _ask(policy, capability, target, context)
+    _emit(
+        scope,
+        kinds.PolicyChecked(
+            capability=capability,
+            resource=target,
+            decision=decision,
+            rule=rule,
+            reason=reason,
+            mode="enforce",
+            context=context,
+        ),
+    )
+    if decision != "allow":
+        about = f"{capability} on {target}" if target else capability
+        raise PolicyDenied(
+            f"{about}: {reason or decision}", capability=capability, resource=target, rule=rule, reason=reason or decision
+        )
+    return decision
+
+
+def _ask(
+    policy: Policy, capability: str, resource: str | None, context: dict[str, Any]
+) -> tuple[Literal["allow", "deny", "ask"], str, str | None]:
+    rule = str(getattr(policy, "__name__", type(policy).__name__))
+    try:
+        answer = policy(capability, resource, context)
+    except Exception as problem:
+        return "deny", rule, f"the policy raised {type(problem).__name__}: {problem}"
+    reason = None
+    if isinstance(answer, Mapping):
+        rule, reason = str(answer.get("rule", rule)), answer.get("reason")
+        answer = answer.get("decision")
+    if answer is True:
+        answer = "allow"
+    if answer is False:
+        answer = "deny"
+    if answer not in ("allow", "deny", "ask"):
+        return "deny", rule, f"the policy answered {answer!r}, which is no decision"
+    return answer, rule, None if reason is None else str(reason)
+
+
+def artifact(
+    name: str, content: bytes | str | os.PathLike[str], *, role: str | None = None, media: str | None = None
+) -> str | None:
+    """Keep a file with the run: text, bytes, or the path of a file. Returns the name it got, None without a run."""
+    scope = current.get()
+    if scope is None:
+        return None
+    from playhead.store.layout import artifact_name
+
+    artifact_name(name)
+    if isinstance(content, str):
+        data = content.encode("utf-8", "surrogatepass")
+    elif isinstance(content, os.PathLike):
+        data = Path(content).read_bytes()
+    elif isinstance(content, (bytes, bytearray, memoryview)):
+        data = bytes(content)
+    else:
+        raise UsageError(
+            f"an artifact is text, bytes or a path, not {type(content).__name__}", hint="Encode it first, e.g. as JSON."
+        )
+    return scope.recording.artifact(name, data, role=role, media=media or _media(name), parent=scope.span)
+
+
+def note(text: str, data: Any = None) -> None:
+    """Add a remark to the timeline."""
+    scope = current.get()
+    if scope is not None:
+        _emit(scope, kinds.NoteAdded(text=str(text), data=data))
+
+
+def context_pack(pack: Any) -> None:
+    """Say what context the agent works with from now on; each pack is kept, the latest as context_pack.json."""
+    scope = current.get()
+    if scope is not None:
+        scope.recording.context_pack(pack, parent=scope.span)
+
+
+def _emit(scope: Scope, payload: kinds.Payload) -> None:
+    scope.recording.emit(payload, parent=scope.span)
+
+
+def _set_output(span: Any, result: Any) -> None:
+    if not isinstance(span, Step):
+        span.output = result
+
+
+def _named(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"a name is a non-empty string, not {name!r}")
+    return name
+
+
+def _media(name: str) -> str | None:
+    import mimetypes
+
+    if name.endswith((".diff", ".patch")):
+        return "text/x-diff"
+    return mimetypes.guess_type(name)[0]

@@ -1,0 +1,70 @@
+"""Tell the time. Injected wherever time is needed, so that timelines in tests are byte-stable."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Give wall time for people and monotonic time for durations."""
+
+    def wall_us(self) -> int:
+        """Return microseconds since the epoch."""
+        ...
+
+    def monotonic_us(self) -> int:
+        """Return microseconds of a clock that never goes back."""
+        ...
+
+
+class SystemClock:
+    """Read the clocks of the operating system."""
+
+    # Bound once: a later patch of the time module for the agent must not change the recorder's own clock.
+    _time_ns = staticmethod(time.time_ns)
+    _monotonic_ns = staticmethod(time.monotonic_ns)
+
+    def wall_us(self) -> int:
+        return self._time_ns() // 1000
+
+    def monotonic_us(self) -> int:
+        return self._monotonic_ns() // 1000
+
+
+class FakeClock:
+    """Advance by a fixed step at each look."""
+
+    def __init__(self, start_us: int = 1_700_000_000_000_000, step_us: int = 1000) -> None:
+        self.now_us = start_us
+        self.step_us = step_us
+
+    def wall_us(self) -> int:
+        self.now_us += self.step_us
+        return self.now_us
+
+    def monotonic_us(self) -> int:
+        return self.now_us
+
+
+_cached: tuple[int, str] = (-1, "")  # one name, so that threads never mix two seconds
+
+
+def utc_text(wall_us: int) -> str:
+    """Return UTC text with six digits, as it stands in a line."""
+    global _cached
+    second, micro = divmod(wall_us, 1_000_000)
+    known, text = _cached
+    if second != known:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        _cached = (second, text)
+    return f"{text}.{micro:06d}Z"
+
+
+def parse_utc(text: str) -> int:
+    """Return microseconds since the epoch for a line's time."""
+    from datetime import UTC, datetime
+
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    whole = int(moment.timestamp() // 1)
+    return whole * 1_000_000 + moment.microsecond

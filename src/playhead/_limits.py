@@ -1,0 +1,63 @@
+"""Keep every limit in one place. docs/reference/limits.md explains each; a test compares the two."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Values
+REFERENCE_BYTES_MIN: Final = 256  # a repeated sub-value larger than this is written as a reference
+INLINE_BYTES_MAX: Final = 32 * 1024  # a larger value spills to a blob
+INTEGER_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is not exact everywhere: `$int`
+DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
+REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
+HELD_BYTES_MAX: Final = 64 * 1024 * 1024  # content one writer remembers in order to refer to it
+HELD_ARRAYS_MAX: Final = 1024  # arrays one writer remembers in order to extend them
+
+# Names
+NAME_CHARACTERS_MAX: Final = 200  # of runs, steps and tools; longer ones are kept in full in data, cut in views
+ARTIFACT_NAME_BYTES_MAX: Final = 200
+ARTIFACT_DEPTH_MAX: Final = 8
+
+# Reading
+READ_CHUNK_BYTES: Final = 1024 * 1024
+LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # a longer line is reported as damage instead of filling the memory
+RESOLVED_LINES_CACHED_MAX: Final = 512
+
+# Durability
+SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
+LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost
+INDEX_WAIT_S: Final = 30.0  # for another process that updates the index
+
+# What a run knows about its origin
+GIT_TIMEOUT_S: Final = 5.0
+GIT_DIFF_BYTES_MAX: Final = 64 * 1024 * 1024  # a larger working-tree diff is a named gap
+GIT_COMMITS_MAX: Final = 1000
+GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the first line becomes the problem
+
+# Redaction
+SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
+
+# Output
+LIST_RUNS_DEFAULT: Final = 50
+CELL_CHARACTERS_MAX: Final = 120
+SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it
+SHOW_VALUE_CHARACTERS_MAX: Final = 4000  # of a value that is shown beside others; `--json` and `--event` show it in full
+TAIL_EVENTS_DEFAULT: Final = 20
+TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
+
+# Index
+INDEX_BATCH_EVENTS: Final = 2000  # written in one transaction: progress is kept and memory stays flat
+INDEX_ERROR_CHARACTERS_MAX: Final = 2000  # of an error in the index; the timeline has it in full
+
+# Programs started by `playhead record`
+OUTPUT_READ_BYTES: Final = 64 * 1024  # of a program's output, at once
+OUTPUT_PIECE_BYTES_MAX: Final = 16 * 1024  # recorded as one event: small enough to stay inside the line
+OUTPUT_KEY_BYTES_MAX: Final = 64 * 1024  # of a private key in the output, held until its end so that it can be redacted
+OUTPUT_LINE_WAIT_S: Final = 0.1  # for the rest of a line, such as a prompt, before its beginning is recorded
+OUTPUT_QUIET_S: Final = 0.25  # after the program's end, of silence, until its output counts as ended
+OUTPUT_LEFT_BYTES_MAX: Final = 1024 * 1024  # read after the program's end; a pipe holds no more than that
+SIGNAL_WAIT_S: Final = 1.0  # for a program to act on a signal to its group before the signal is passed on
+PROGRAM_END_WAIT_S: Final = 5.0  # for a program that was told to end, before it is killed
+
+# Pruning
+BLOB_AGE_S_MIN: Final = 24 * 3600  # a younger blob may belong to a line that is still to be written

@@ -1,0 +1,75 @@
+"""Let nothing into the store unredacted: every byte of an event, a blob or an artifact passes here."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import orjson
+
+from playhead.capture.redact import Redactor
+from playhead.event.plainer import Keys, Plainer
+from playhead.event.references import Held, News
+
+_SHALLOW = 8  # levels that are still recorded of a value that exhausts the interpreter's stack
+
+
+class Shaped(NamedTuple):
+    """An event's data, ready to be sealed."""
+
+    encoded: bytes
+    value: Any  # plain and redacted, with nothing replaced by references
+    blobs: list[tuple[str, bytes]]
+    news: News | None
+    floats: list[float]
+    unusual_keys: bool
+    redacted: dict[str, int]
+
+
+class Gate:
+    """Turn what an agent hands over into bytes that may be stored."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self._keys = Keys(redactor.is_secret_field)
+
+    def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
+        """Make an event's data plain, redact it, and replace what this run already holds."""
+        redactor = self.redactor
+        if held.generation != redactor.generation:
+            held.forget()  # what was written before a new secret became known must not be referred to
+            held.generation = redactor.generation
+        counts: dict[str, int] = {}
+        plainer = Plainer(functools.partial(redactor.redact_bytes, counts=counts), self._keys)
+        try:
+            value = plainer.value(fields)
+            binaries = len(plainer.blobs)
+            shaped, news = held.shape(value, plainer)
+            encoded = orjson.dumps(shaped)
+        except (TypeError, RecursionError) as problem:  # lone surrogates; a value deeper than the stack
+            counts.clear()
+            plainer = Plainer(plainer.gate, self._keys, careful=True)
+            if isinstance(problem, RecursionError):
+                plainer.depth_max = _SHALLOW
+            value = plainer.value(fields)
+            binaries = len(plainer.blobs)
+            shaped, news = held.shape(value, plainer)
+            encoded = orjson.dumps(shaped)
+        if (
+            plainer.secret_fields
+            or redactor.suspicious_text(encoded)
+            or (plainer.blobs and any(redactor.suspicious_text(data) for _, data in plainer.blobs[binaries:]))
+        ):
+            clean = redactor.redact(value, counts)
+            if clean is not value:
+                plainer, binary_blobs = Plainer(marked=True), plainer.blobs[:binaries]
+                plainer.blobs = binary_blobs
+                value = plainer.value(clean)
+                shaped, news = held.shape(value, plainer)
+                encoded = orjson.dumps(shaped)
+        return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
+
+    def file(self, data: bytes) -> tuple[bytes, dict[str, int]]:
+        """Redact the bytes of an artifact, and count what was removed."""
+        counts: dict[str, int] = {}
+        return self.redactor.redact_bytes(data, counts), counts

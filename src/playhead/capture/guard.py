@@ -1,0 +1,45 @@
+"""Keep the recorder's failures away from the agent: the one place where an exception is swallowed.
+
+What cannot be recorded is counted, and the count goes into the timeline before the next event that can be written.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+from playhead.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
+logger = logging.getLogger("playhead")
+logger.addHandler(logging.NullHandler())
+
+
+class RecordingWarning(UserWarning):
+    """A run is not recorded, or not wholly; the agent goes on."""
+
+
+def absorb(problem: Exception, recording: Recording, what: str) -> None:
+    """Count one event as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong."""
+    if recording.strict or _is_our_mistake(problem):
+        raise problem
+    reason = problem.code if isinstance(problem, PlayheadError) else type(problem).__name__
+    recording.lose(reason)
+    logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
+
+
+def give_up(problem: Exception, what: str, strict: bool) -> None:
+    """Say once, visibly, that a run is not recorded at all."""
+    if strict or _is_our_mistake(problem):
+        raise problem
+    hint = f" {problem.hint}" if isinstance(problem, PlayheadError) and problem.hint else ""
+    logger.warning("%s: %s", what, problem)
+    warnings.warn(f"playhead: {what}: {problem}.{hint}", RecordingWarning, stacklevel=4)
+
+
+def _is_our_mistake(problem: Exception) -> bool:
+    return not isinstance(problem, (OSError, PlayheadError)) and "PYTEST_CURRENT_TEST" in os.environ

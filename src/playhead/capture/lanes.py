@@ -1,0 +1,113 @@
+"""Carry the scope into threads, executors and tasks, and give each a lane when it is spawned.
+
+Patched while a run is open, restored by identity when the last one closes. Pool workers get no lane: when they start is
+a matter of chance. The work submitted to them does.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from playhead.capture.scope import Scope, current
+
+INTERNAL_THREAD = "playhead-sync"
+
+_lock = threading.Lock()
+_open = 0
+_originals: list[tuple[Any, str, Any]] = []
+_submitting = threading.local()
+_forking: Scope | None = None
+
+
+def install() -> None:
+    """Patch the places where concurrent work begins; counted, so that every call needs one `uninstall`."""
+    global _open
+    import asyncio  # here, since importing playhead must not cost what these do
+    import concurrent.futures
+
+    with _lock:
+        _open += 1
+        if _open == 1:
+            _patch(threading.Thread, "start", _start)
+            _patch(concurrent.futures.ThreadPoolExecutor, "submit", _submit)
+            _patch(asyncio.BaseEventLoop, "create_task", _create_task)
+
+
+def uninstall() -> None:
+    """Restore what was there before the first `install`."""
+    global _open
+    with _lock:
+        _open -= 1
+        if _open == 0:
+            while _originals:
+                owner, name, original = _originals.pop()
+                setattr(owner, name, original)
+
+
+def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = owner.__dict__[name]
+    _originals.append((owner, name, original))
+    setattr(owner, name, make(original))
+
+
+def _child_context(scope: Scope) -> contextvars.Context:
+    context = contextvars.copy_context()
+    context.run(current.set, Scope(scope.recording, scope.span, scope.lane.spawn()))
+    return context
+
+
+def _start(original: Any) -> Any:
+    def start(self: threading.Thread) -> None:
+        scope = current.get()
+        if scope is not None and self.name != INTERNAL_THREAD and not getattr(_submitting, "now", False):
+            context, run = _child_context(scope), self.run
+            self.run = lambda: context.run(run)  # type: ignore[method-assign]
+        original(self)
+
+    return start
+
+
+def _submit(original: Any) -> Any:
+    def submit(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        scope = current.get()
+        if scope is None:
+            return original(self, function, *args, **kwargs)
+        context = _child_context(scope)
+        _submitting.now = True
+        try:
+            return original(self, context.run, function, *args, **kwargs)
+        finally:
+            _submitting.now = False
+
+    return submit
+
+
+def _create_task(original: Any) -> Any:
+    def create_task(self: Any, coro: Any, **options: Any) -> Any:
+        scope = current.get()
+        if scope is not None and options.get("context") is None:
+            options["context"] = _child_context(scope)
+        return original(self, coro, **options)
+
+    return create_task
+
+
+def _before_fork() -> None:
+    global _forking
+    scope = current.get()
+    _forking = None if scope is None else Scope(scope.recording, scope.span, scope.lane.spawn())
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    if _forking is not None:
+        current.set(_forking)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

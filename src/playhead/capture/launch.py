@@ -1,0 +1,240 @@
+"""Run a program with recording on: `playhead record -- CMD`.
+
+The program keeps what it would have without us: its stdin, its open files, its process group, terminals where we have
+terminals, its signals and its exit code. Its output passes through unchanged and at once; the record comes second.
+An agent inside it adopts the run (capture/record.py), and what the agent answers becomes the answer of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead._ids import is_run_id
+from playhead.capture import guard
+from playhead.capture.program import Program, noticed_signals
+from playhead.capture.record import RUN_VARIABLE
+from playhead.capture.recording import Recording, open_recording
+from playhead.capture.request import Envelope
+from playhead.errors import PlayheadError
+from playhead.event import envelope, kinds
+from playhead.event.plain import Mark, describe_error
+from playhead.settings import Settings
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
+
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*[wt]?(\.exe)?", re.IGNORECASE)
+_WITH_VALUE = "WX"  # options of python that take a value
+
+
+@dataclass
+class Launched:
+    """How a program ended, and where its record lies."""
+
+    run: str
+    path: Path
+    exit_code: int  # what the shell should see: 128 + n for a program killed by signal n
+    returncode: int  # what the record says: -n for that
+    lost: int
+    problem: str | None = None  # why the program could not be started
+    warnings: list[str] = field(default_factory=list)
+
+
+def open_run(store: FileStore, settings: Settings) -> Recording:
+    """Open a run for `launch`; PlayheadError where nothing can be recorded here."""
+    _fill_closed_descriptors()
+    return open_recording(store, settings)
+
+
+def launch(
+    recording: Recording, argv: Sequence[str], *, name: str | None = None, tags: Mapping[str, str] | None = None
+) -> Launched:
+    """Run a program to its end and record it. Must be called in the main thread of a process that does nothing else."""
+    called = name or program_name(argv)
+    with noticed_signals() as wake:  # to the very end: whoever tells us to stop still gets a run that says how it ended
+        return _recorded(recording, called, list(argv), dict(tags or {}), wake)
+
+
+def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, str], wake: socket.socket) -> Launched:
+    folder = _folder()
+    outer = os.environ.get(RUN_VARIABLE, "")
+    recording.start(
+        kinds.RunStarted(
+            name=name,
+            input=Envelope(name, {"argv": argv}).as_dict(),
+            entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
+            origin={"run": outer, "mode": "child"} if is_run_id(outer) else None,
+            tags=tags,
+        )
+    )
+    span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
+    program = Program(recording, span)
+    try:
+        program.start(argv, _environment(recording))
+    except OSError as problem:
+        return _not_started(recording, span, argv, problem)
+    return _finish(recording, program.serve(wake), span, program.warnings)
+
+
+def run_plainly(argv: Sequence[str]) -> int:
+    """Become the program, with nothing recorded; returns only where it cannot be started, with the exit code for it."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python, and what is ignored would stay so
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], list(argv))
+    except OSError as problem:
+        os.write(2, f"playhead: {_complaint(argv, problem)}\n".encode(errors="replace"))
+        return _start_code(argv, problem)
+
+
+def program_name(argv: Sequence[str]) -> str:
+    """Name a run after its program: for Python, after the script or the module."""
+    base = Path(argv[0]).name or argv[0]
+    found = _python_program(argv[1:]) if _PYTHON.fullmatch(base) else None
+    return (found or base).encode("utf-8", "replace").decode()
+
+
+def _python_program(arguments: Sequence[str]) -> str | None:
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-"):
+            path = Path(argument)
+            return path.parent.name or path.stem if path.name == "__main__.py" else path.stem
+        if argument == "-":
+            return None
+        if argument.startswith("--"):
+            continue
+        for place, letter in enumerate(argument[1:], 2):
+            if letter == "c":
+                return None
+            if letter == "m":
+                return argument[place:] or next(rest, None)
+            if letter in _WITH_VALUE:
+                if not argument[place:]:
+                    next(rest, None)
+                break
+    return None
+
+
+def _finish(recording: Recording, code: int, span: str | None, warnings: list[str]) -> Launched:
+    error = None if code == 0 else _failure(code)
+    status: kinds.Status = "ok" if code == 0 else "error"
+    recording.emit(
+        kinds.ProcessExited(status=status, exit_code=code, error=error), span=span, parent=recording.root_span
+    )
+    answer = _adopted_answer(recording)
+    recording.output = {"exit_code": code} if answer is None else answer.get("output")
+    recording.metadata = {**((answer or {}).get("metadata") or {}), "exit_code": code}
+    for rule, count in ((answer or {}).get("redacted") or {}).items():
+        recording.redacted[rule] = recording.redacted.get(rule, 0) + count
+    recording.finish(status, (answer or {}).get("error") or error if code else None)
+    return _launched(recording, code, warnings=warnings)
+
+
+def _not_started(recording: Recording, span: str | None, argv: Sequence[str], problem: OSError) -> Launched:
+    code = _start_code(argv, problem)
+    error = {**describe_error(problem), "message": _complaint(argv, problem)}
+    error.pop("frames", None)  # ours, and of no interest
+    recording.emit(kinds.ProcessExited(status="error", error=error), span=span, parent=recording.root_span)
+    recording.output = recording.metadata = {"exit_code": code}
+    recording.finish("error", error)
+    return _launched(recording, code, problem=error["message"])
+
+
+def _launched(recording: Recording, code: int, *, problem: str | None = None, warnings: Sequence[str] = ()) -> Launched:
+    return Launched(
+        run=recording.id,
+        path=_path(recording),
+        exit_code=code if code >= 0 else 128 - code,
+        returncode=code,
+        lost=recording.lost,
+        problem=problem,
+        warnings=list(warnings),
+    )
+
+
+def _adopted_answer(recording: Recording) -> dict[str, Any] | None:
+    """Return what the agent that adopted this run answered last; None where none did."""
+    reader = RunReader(recording.store, recording.id)
+    found: bytes | None = None
+    redacted: dict[str, int] = {}
+    try:
+        for line in reader.lines():
+            if b'"adopts":true' in line and envelope.kind_of(line) == "step.finished":
+                found = line
+                for rule, count in (envelope.parse(line).data.get("redacted") or {}).items():
+                    redacted[rule] = redacted.get(rule, 0) + count
+        if found is None:
+            return None
+        data = {**reader.resolve(envelope.parse(found)).data, "redacted": redacted}
+    except (PlayheadError, OSError) as problem:
+        guard.absorb(problem, recording, "the answer of the agent")
+        return None
+    return {name: _marked(value) for name, value in data.items()}
+
+
+def _marked(value: Any) -> Any:
+    """Return a value that was read from a timeline so that its marks are marks again and not an agent's own keys."""
+    if isinstance(value, list):
+        return [_marked(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    items = {key: _marked(item) for key, item in value.items()}
+    return Mark(items) if next(iter(items), "").startswith("$") else items
+
+
+def _failure(code: int) -> dict[str, Any]:
+    if code > 0:
+        return {"type": "ProgramFailed", "message": f"the program ended with exit code {code}"}
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # a real-time signal has no name
+        name = f"signal {-code}"
+    return {"type": "ProgramKilled", "message": f"the program was killed by {name}"}
+
+
+def _complaint(argv: Sequence[str], problem: OSError) -> str:
+    return f"cannot run {argv[0]}: {problem.strerror or problem}"
+
+
+def _start_code(argv: Sequence[str], problem: OSError) -> int:
+    # A script whose interpreter is missing is there and cannot be executed.
+    missing = isinstance(problem, FileNotFoundError) and shutil.which(argv[0]) is None
+    return NOT_FOUND if missing else NOT_EXECUTABLE
+
+
+def _environment(recording: Recording) -> dict[str, str]:
+    environment = {**os.environ, RUN_VARIABLE: recording.id, "PLAYHEAD_DIR": str(_path(recording).parent.parent)}
+    if recording.strict:
+        environment["PLAYHEAD_STRICT"] = "1"
+    return environment
+
+
+def _path(recording: Recording) -> Path:
+    assert recording.path is not None, "a file store has a path for each run"
+    return recording.path
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # deleted under us, which is legal
+        return None
+
+
+def _fill_closed_descriptors() -> None:
+    """Keep a file of the store from becoming stdin, stdout or stderr where we were started without one of them."""
+    for descriptor, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, flags)  # gets the lowest free number, which is this one

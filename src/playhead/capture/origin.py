@@ -1,0 +1,70 @@
+"""Let a run know where it came from: code, machine, CI; and what became of the code while it ran."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead.capture import ci, environment, git, guard
+from playhead.event import kinds
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
+
+def look_around(recording: Recording, started: kinds.RunStarted) -> git.GitState | None:
+    """Fill in what run.started says about the environment, CI and git; return the state of the working tree."""
+    try:
+        started.environment = environment.facts()
+        started.ci = ci.facts(os.environ)
+        if not recording.settings.git:
+            return None
+        state, problem = git.snapshot(Path.cwd(), exclude=getattr(recording.store, "root", None))
+    except Exception as problem_raised:
+        guard.absorb(problem_raised, recording, "where the run came from")
+        return None
+    if problem is not None:
+        started.git = {"problem": problem}
+    if state is not None:
+        started.git = state.facts()
+    return state
+
+
+def keep_diff(recording: Recording, state: git.GitState) -> None:
+    """Keep the working tree's difference from its commit as an artifact; run.started says where it was too large."""
+    if state.diff:
+        recording.artifact(
+            "working-tree.diff", state.diff, role="diff", media="text/x-diff", parent=recording.root_span
+        )
+
+
+def note_commits(recording: Recording, root: Path, start_commit: str | None) -> None:
+    """Record the commits that were made while the run was open, each with its patch."""
+    try:
+        commits, omitted, problem = git.commits_since(root, start_commit)
+    except Exception as problem_raised:
+        guard.absorb(problem_raised, recording, "commits made during the run")
+        return
+    parent = recording.root_span
+    for commit in commits:
+        name = None
+        if commit.patch is not None:
+            name = recording.artifact(
+                f"commits/{commit.sha[:12]}.patch", commit.patch, role="patch", media="text/x-diff", parent=parent
+            )
+        recording.emit(
+            kinds.GitCommitted(
+                commit=commit.sha,
+                files=commit.files,
+                patch=name,
+                message=commit.message,
+                author=commit.author,
+                authored=commit.authored,
+                parents=commit.parents,
+            ),
+            parent=parent,
+        )
+    if omitted or problem:
+        text = f"{omitted} more commits are not recorded" if omitted else "not every commit is recorded in full"
+        recording.emit(kinds.NoteAdded(text=text, data={"omitted": omitted, "problem": problem}), parent=parent)

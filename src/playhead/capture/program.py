@@ -1,0 +1,181 @@
+"""Serve one running program: pass its output on, pass signals to it, and see how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playhead import _limits
+from playhead.capture.recording import Recording
+from playhead.capture.relay import Relay, Stream
+from playhead.event import kinds
+
+_TURN_S = 3600.0  # to wait at most for something to happen
+
+_TO_US = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)  # sent to one process: passed on
+_TO_GROUP = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # mostly from the terminal, which sends them to the group
+_NOTICED = (signal.SIGCHLD, signal.SIGWINCH, *_TO_US, *_TO_GROUP)
+
+
+class Program:
+    """The program while it runs: its streams, the signals on their way to it, its end."""
+
+    def __init__(self, recording: Recording, span: str | None) -> None:
+        self.warnings: list[str] = []
+        self._recording = recording
+        self._span = span
+        self._owed: dict[int, float] = {}  # signals to pass on later, and when
+        self._enough = False  # somebody wants us to end, and the program has ended already
+        self._streams: list[Stream] = []
+        self._process: subprocess.Popen[bytes]
+
+    def start(self, argv: list[str], environment: dict[str, str]) -> None:
+        """Start the program; OSError where it cannot be started."""
+        self._streams = [Stream("stdout", 1), Stream("stderr", 2)]
+        inner = [stream.inner for stream in self._streams]
+        try:
+            # Open files and the process group are passed on: what the program inherits is not ours to change.
+            self._process = subprocess.Popen(argv, stdout=inner[0], stderr=inner[1], env=environment, close_fds=False)
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            for descriptor in inner:
+                os.close(descriptor)
+
+    def serve(self, wake: socket.socket) -> int:
+        """Pass on output and signals until the program has ended; return its exit code, -n for signal n."""
+        relay = Relay(self._streams, self._keep, wake.fileno(), lambda: self._woken(wake))
+        process = self._process
+        try:
+            while process.poll() is None:
+                relay.turn(self._patience())
+                self._pass_on()
+            self._drain(relay)
+        except BaseException:  # under `strict`, what cannot be recorded shall not go on
+            self._close()
+            _end(process)
+            raise
+        return process.returncode
+
+    def _close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+
+    def _drain(self, relay: Relay) -> None:
+        """Take what the program left in its streams, which others may still hold."""
+        start = before = self._taken()
+        quiet_since = time.monotonic()
+        while any(stream.open for stream in self._streams) and not self._enough:
+            relay.turn(max(0.0, quiet_since + _limits.OUTPUT_QUIET_S - time.monotonic()))
+            now, taken = time.monotonic(), self._taken()
+            if any(stream.blocked for stream in self._streams):
+                quiet_since = now  # silence begins when everything has been passed on
+            elif taken != before:
+                before, quiet_since = taken, now
+            elif now - quiet_since >= _limits.OUTPUT_QUIET_S:
+                break
+            if taken - start > _limits.OUTPUT_LEFT_BYTES_MAX:
+                break
+        relay.finish()
+        self._say_what_went_wrong()
+        self._close()
+
+    def _keep(self, stream: str, text: str | bytes) -> None:
+        named: Any = stream
+        self._recording.emit(kinds.OutputWritten(stream=named, text=text), parent=self._span)
+
+    def _taken(self) -> int:
+        return sum(stream.taken for stream in self._streams)
+
+    def _woken(self, wake: socket.socket) -> None:
+        process = self._process
+        for number in wake.recv(4096):
+            if number == signal.SIGWINCH:
+                for stream in self._streams:
+                    stream.resize()
+                process.send_signal(number)
+            elif number != signal.SIGCHLD and process.poll() is not None:
+                self._enough = True
+            elif number in _TO_US:
+                process.send_signal(number)
+            elif number in _TO_GROUP and not _in_foreground():
+                # Either it went to the whole group and the program has it too, or to us alone. Twice would be wrong
+                # as often as not at all: whoever has it is given time to act on it.
+                self._owed.setdefault(number, time.monotonic() + _limits.SIGNAL_WAIT_S)
+
+    def _patience(self) -> float:
+        return max(0.0, min((*self._owed.values(), time.monotonic() + _TURN_S)) - time.monotonic())
+
+    def _pass_on(self) -> None:
+        for number, due in list(self._owed.items()):
+            if time.monotonic() >= due:
+                del self._owed[number]
+                self._process.send_signal(number)
+
+    def _say_what_went_wrong(self) -> None:
+        for stream in self._streams:
+            if stream.problem is not None:
+                self._warn(f"{stream.name} could not be passed on: {stream.problem.strerror}")
+            if stream.open and not stream.blocked:
+                stream.hand_over()
+                self._note(
+                    f"processes that the program left running hold its {stream.name}; what they write is not recorded"
+                )
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        self._note(text)
+
+    def _note(self, text: str) -> None:
+        self._recording.emit(kinds.NoteAdded(text=text), parent=self._span)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_limits.PROGRAM_END_WAIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _in_foreground() -> bool:
+    """Say whether signals from a terminal reach our process group, and so the program."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+@contextmanager
+def noticed_signals() -> Iterator[socket.socket]:
+    """Turn the signals that matter into bytes on a socket; what was ignored stays ignored, for the program too."""
+    wake, inner = socket.socketpair()
+    wake.setblocking(False)
+    inner.setblocking(False)
+    before: dict[signal.Signals, Any] = {}
+    previous = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)
+    try:
+        for number in _NOTICED:
+            if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda *_: None)
+        yield wake
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(previous)
+        inner.close()
+        wake.close()

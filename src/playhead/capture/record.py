@@ -1,0 +1,189 @@
+"""Open a run, join the one this process belongs to, or take part in the one that is current, as the place demands."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from playhead._ids import is_run_id
+from playhead.capture import environment, guard
+from playhead.capture.recording import Policy, Recording, default_settings, open_recording
+from playhead.capture.request import Envelope
+from playhead.capture.scope import Lane, Scope, current
+from playhead.capture.spans import Span, outcome
+from playhead.event import kinds
+from playhead.event.plain import describe_error
+from playhead.settings import Settings
+from playhead.store.base import Store
+from playhead.store.files import FileStore
+
+RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
+
+_run_of_this_process: str | None = None  # what RUN_VARIABLE said
+
+
+class Record(Span):
+    """One execution of an agent.
+
+    The outermost one is a run. Under `playhead record -- CMD` it adopts the run of the process. Inside another one it is
+    a step. Set `output` to what the agent answers, and `metadata` to what should go with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        input: Any = None,
+        agent: Mapping[str, Any] | None = None,
+        function: Callable[..., Any] | None = None,
+        policy: Policy | None = None,
+        store: Store | str | Path | None = None,
+        tags: Mapping[str, str] | None = None,
+        origin: Mapping[str, Any] | None = None,
+        strict: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.output: Any = None
+        self.metadata: dict[str, Any] = {}
+        self.recording: Recording | None = None
+        self._envelope = Envelope.of(input, name)
+        self._agent = dict(agent) if agent else {"name": name}
+        self._function = function
+        self._policy = policy
+        self._store = store
+        self._tags = {key: str(value) for key, value in (tags or {}).items()}
+        self._origin = dict(origin) if origin else None
+        self._strict = strict
+        self._role = "none"
+
+    @property
+    def id(self) -> str | None:
+        """Return the id of the run; None while nothing is recorded."""
+        return self.recording.id if self.recording else None
+
+    @property
+    def path(self) -> Path | None:
+        """Return the run directory."""
+        return self.recording.path if self.recording else None
+
+    @property
+    def lost(self) -> int:
+        """Return how many events could not be recorded so far."""
+        return self.recording.lost if self.recording else 0
+
+    def sync(self) -> None:
+        """Return when everything recorded so far survives a power loss."""
+        if self.recording:
+            self.recording.sync()
+
+    def record(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Record an event of any kind, for instance one of your own such as `review.requested`."""
+        if self.recording:
+            self.recording.record(kind, data)
+
+    def begin(self) -> None:
+        outer = current.get()
+        if outer is not None:
+            self._role, self.recording, self._outside = "step", outer.recording, outer
+            self.span = outer.recording.emit(self._step_started(outer, adopts=False), parent=outer.span)
+            self._inside = outer.inside(self.span)
+            return
+        settings = default_settings()
+        if settings.disabled:
+            return
+        if self._strict is not None:
+            settings = dataclasses.replace(settings, strict=self._strict)
+        try:
+            self._open(settings)
+        except Exception as problem:
+            guard.give_up(problem, f"the run {self.name!r} is not recorded", settings.strict)
+
+    def _open(self, settings: Settings) -> None:
+        store = _store(self._store, settings)
+        run = _run_of_process() if self._store is None else None
+        if run is not None:
+            recording = open_recording(store, settings, policy=self._policy, run=run)
+            self._role, self.recording = "adopted", recording
+            recording.root_span = "0"
+            self._outside = Scope(recording, "0", Lane())
+            self.span = recording.emit(self._step_started(self._outside, adopts=True), parent="0")
+            self._inside = self._outside.inside(self.span)
+            return
+        recording = open_recording(store, settings, policy=self._policy)
+        self._role, self.recording = "run", recording
+        recording.start(
+            kinds.RunStarted(
+                name=self.name,
+                input=self._envelope.as_dict(),
+                agent=self._agent,
+                entrypoint=environment.entrypoint(self._function),
+                origin=self._origin,
+                tags=self._tags,
+            )
+        )
+        self.span = recording.root_span
+        self._outside = self._inside = Scope(recording, recording.root_span, Lane())
+
+    def _step_started(self, scope: Scope, adopts: bool) -> kinds.StepStarted:
+        asked = self._envelope.as_dict()
+        return kinds.StepStarted(
+            name=self.name,
+            attempt=scope.recording.attempt(scope.span, self.name),
+            adopts=adopts,
+            input=asked,
+            envelope_hash=scope.recording.hash_recorded(asked),
+            agent=self._agent,
+            entrypoint=environment.entrypoint(self._function),
+        )
+
+    def end(self, error: BaseException | None = None) -> None:
+        scope, self._outside = self._outside, None
+        if scope is None or self.recording is None:
+            return
+        status = outcome(error)
+        failed = error if status != "ok" else None
+        if self._role == "run":
+            self.recording.output, self.recording.metadata = self.output, self.metadata
+            self.recording.finish(status, failed)
+            return
+        if self.span is not None:
+            finished = kinds.StepFinished(
+                status=status,
+                error=None if failed is None else describe_error(failed),
+                adopts=self._role == "adopted",
+                output=self.output,
+                metadata=self.metadata,
+                redacted=self.recording.redacted if self._role == "adopted" else {},
+            )
+            self.recording.emit(finished, span=self.span, parent=scope.span)
+        if self._role == "adopted":
+            self.recording.leave()
+
+    def __enter__(self) -> Record:
+        super().__enter__()
+        return self
+
+    async def __aenter__(self) -> Record:
+        return self.__enter__()
+
+
+def _store(given: Store | str | Path | None, settings: Settings) -> Store:
+    if given is None:
+        return FileStore(settings.store_root())
+    return FileStore(given) if isinstance(given, (str, Path)) else given
+
+
+def _run_of_process() -> str | None:
+    """Return the run that `playhead record` opened for this process.
+
+    The variable is taken out of the environment: programs that the agent starts are runs of their own.
+    """
+    global _run_of_this_process
+    named = os.environ.get(RUN_VARIABLE, "")
+    if is_run_id(named):
+        _run_of_this_process = os.environ.pop(RUN_VARIABLE)
+    return _run_of_this_process

@@ -1,0 +1,360 @@
+"""Record one run: turn what the agent does into events of one ledger."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from playhead import settings as settings_module
+from playhead._ids import new_run_id
+from playhead._version import __version__
+from playhead.capture import git, guard, lanes, origin, request
+from playhead.capture.gate import Gate, Shaped
+from playhead.capture.redact import Redactor
+from playhead.capture.scope import current
+from playhead.errors import LedgerClosed, UsageError
+from playhead.event import kinds
+from playhead.event.envelope import KIND_FORM, parse
+from playhead.event.keys import call_key
+from playhead.event.plain import describe_error
+from playhead.event.plainer import inline_blobs
+from playhead.event.references import Held
+from playhead.ledger.writer import Ledger
+from playhead.settings import Settings
+from playhead.store.base import Store
+
+Policy = Callable[..., Any]
+
+EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
+
+_recordings: weakref.WeakSet[Recording] = weakref.WeakSet()
+
+
+class Recording:
+    """A run that is being recorded. `with playhead.record(...) as run` yields one."""
+
+    def __init__(
+        self, run: str, store: Store, ledger: Ledger, gate: Gate, *, settings: Settings, policy: Policy | None = None
+    ) -> None:
+        self.id = run
+        self.store = store
+        self.settings = settings
+        self.strict = settings.strict
+        self.policy = policy
+        self.output: Any = None
+        self.metadata: dict[str, Any] = {}
+        self.redacted: dict[str, int] = {}
+        self._ledger = ledger
+        self._gate = gate
+        self._offsets: dict[int, int] = {}  # where lines begin that hold content which may come again
+        self._held = Held(self._read_back)
+        self._pid = os.getpid()
+        self._closed = False
+        self.root_span: str | None = None
+        self._working_tree: git.GitState | None = None
+        self._attempts: dict[tuple[str | None, str], int] = {}
+        _recordings.add(self)
+        lanes.install()
+
+    # What a user may call.
+
+    @property
+    def path(self) -> Path | None:
+        """Return the run directory, where the store has one."""
+        root = getattr(self.store, "root", None)
+        return None if root is None else Path(root) / "runs" / self.id
+
+    @property
+    def lost(self) -> int:
+        """Return how many events could not be recorded so far."""
+        return self._ledger.loss_total
+
+    def sync(self) -> None:
+        """Return when everything recorded so far survives a power loss."""
+        try:
+            self._ledger.sync()
+        except Exception as problem:
+            guard.absorb(problem, self, "a flush to the disk")
+
+    def record(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Record an event of any kind, for instance one of your own such as `review.requested`."""
+        if not KIND_FORM.fullmatch(kind):
+            raise UsageError(f"not a kind: {kind!r}", hint="A kind is `noun.verb`, in lower case.")
+        self.emit_fields(kind, dict(data), parent=self._enclosing())
+
+    # What the rest of capture calls.
+
+    def emit(self, payload: kinds.Payload, *, span: str | None = None, parent: str | None = None) -> str | None:
+        """Record a typed event and return its span id; None when it has none or could not be recorded."""
+        kind = payload.KIND
+        if kind in _KEYED:
+            return self.emit_fields(kind, as_fields(payload), parent=parent, opens=True, keyed=_KEYED[kind])
+        return self.emit_fields(kind, as_fields(payload), span=span, parent=parent, opens=payload.PHASE == "opens")
+
+    def emit_fields(
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        *,
+        span: str | None = None,
+        parent: str | None = None,
+        opens: bool = False,
+        keyed: Callable[[Any], tuple[str | None, Any]] | None = None,
+        finishing: bool = False,
+    ) -> str | None:
+        """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it."""
+        try:
+            shaped = self._gate.shape(fields, self._held)
+            for digest, data in shaped.blobs:
+                self._keep_blob(digest, data)
+            if shaped.redacted:
+                self._count(shaped.redacted)
+            key = None
+            if keyed is not None:
+                name, question = keyed(shaped.value)
+                key = call_key(kind, name, question, shaped.floats, shaped.unusual_keys)
+            scope = current.get()
+            lane = scope.lane.path if scope is not None and scope.recording is self else "0"
+            data = functools.partial(_with_totals, shaped.encoded) if finishing else shaped.encoded
+            sealed = self._ledger.append(kind, data, span=span, parent=parent, lane=lane, key=key, opens=opens)
+            if sealed is None:
+                return None
+            if shaped.news is not None:
+                self._offsets[sealed.seq] = sealed.offset
+                self._held.remember(sealed.seq, shaped.news)
+            return sealed.span
+        except Exception as problem:
+            guard.absorb(problem, self, kind)
+            return None
+
+    def lose(self, reason: str, count: int = 1) -> None:
+        """Count what could not be recorded."""
+        self._ledger.lose(reason, count)
+
+    def attempt(self, parent: str | None, name: str) -> int:
+        """Return how often a step of this name was started under this parent, this time included."""
+        number = self._attempts.get((parent, name), 0) + 1
+        self._attempts[parent, name] = number
+        return number
+
+    def artifact(
+        self, name: str, data: bytes, *, role: str | None = None, media: str | None = None, parent: str | None = None
+    ) -> str | None:
+        """Keep a file and record that it was created; return the name it got."""
+        try:
+            clean, counts = self._gate.file(data)
+            self._count(counts)
+            stored = self.store.put_file(self.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
+        except OSError as problem:
+            guard.absorb(problem, self, f"artifact {name}")
+            return None
+        self.emit(
+            kinds.ArtifactCreated(
+                name=stored, digest=hashlib.sha256(clean).hexdigest(), size=len(clean), role=role, media=media
+            ),
+            parent=parent,
+        )
+        return stored
+
+    def context_pack(self, pack: Any, parent: str | None = None) -> None:
+        """Keep the context pack that is in force from now on."""
+        shaped = self._gate.shape({"pack": pack}, Held(_nothing))
+        encoded = orjson.dumps(_unspilled(shaped)["pack"], option=orjson.OPT_INDENT_2) + b"\n"
+        name = self.artifact("context_pack.json", encoded, role="context_pack", media="application/json", parent=parent)
+        if name is None:
+            return
+        try:
+            self.store.put_file(self.id, "context_pack.json", encoded)
+        except OSError as problem:
+            guard.absorb(problem, self, "context_pack.json")
+
+    def start(self, started: kinds.RunStarted) -> None:
+        """Write run.started with everything that is known about where the run came from."""
+        snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
+        try:
+            self.store.put_file(self.id, "policy_snapshot.json", snapshot)
+        except OSError as problem:
+            guard.absorb(problem, self, "policy_snapshot.json")
+        mode = "observe" if self.policy is None else "enforce"
+        started.policy = {"mode": mode, "digest": hashlib.sha256(snapshot).hexdigest()}
+        started.context_pack = hashlib.sha256(EMPTY_PACK).hexdigest()
+        started.redaction = {"version": self._gate.redactor.version, "rules": list(self._gate.redactor.rules)}
+        started.sdk = {"name": "playhead", "version": __version__}
+        state = origin.look_around(self, started)
+        if started.input is not None:
+            started.envelope_hash = self.hash_recorded(started.input)
+        self.root_span = self.emit(started)
+        if state is not None:
+            self._working_tree = state
+            origin.keep_diff(self, state)
+
+    def hash_recorded(self, recorded: Any) -> str | None:
+        """Return the hash of an envelope in the form in which it will be stored."""
+        try:
+            return request.hash_of(self._gate.shape({"input": recorded}, Held(_nothing)).value["input"])
+        except Exception as problem:
+            guard.absorb(problem, self, "the envelope's hash")
+            return None
+
+    def finish(self, status: kinds.Status, error: BaseException | dict[str, Any] | None = None) -> None:
+        """Write run.finished, bring everything to the disk, and let go of the run."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() != self._pid:
+            self._detach()  # a forked child that fell out of the parent's `with`: the run is the parent's to finish
+            return
+        if self._working_tree is not None:
+            origin.note_commits(self, self._working_tree.root, self._working_tree.commit)
+        finished = kinds.RunFinished(
+            status=status,
+            output=self.output,
+            metadata=self.metadata,
+            error=describe_error(error) if isinstance(error, BaseException) else error,
+            redacted=self.redacted,
+        )
+        self.emit_fields("run.finished", as_fields(finished), span=self.root_span or "0", finishing=True)
+        self.sync()
+        self._detach()
+
+    def leave(self) -> None:
+        """Let go of a run that somebody else will finish."""
+        if not self._closed:
+            self._closed = True
+            self.sync()
+            self._detach()
+
+    def _detach(self) -> None:
+        _recordings.discard(self)
+        lanes.uninstall()
+        try:
+            self._ledger.close()
+        except Exception as problem:
+            guard.give_up(problem, f"{self.id} was recorded, but", self.strict)
+        losses = self._ledger.pending_losses
+        if losses:
+            told = ", ".join(f"{count} × {reason}" for reason, count in losses.items())
+            guard.give_up(LedgerClosed(told), f"{self.id} lost events that could not even be declared", self.strict)
+
+    def _read_back(self, seq: int) -> Any:
+        return parse(self._ledger.line_at(self._offsets[seq])).data
+
+    def _enclosing(self) -> str | None:
+        scope = current.get()
+        return scope.span if scope is not None and scope.recording is self else self.root_span
+
+    def _keep_blob(self, digest: str, data: bytes) -> None:
+        stored = self.store.put_blob(data)
+        assert stored == digest, "a blob is stored under its own digest"
+
+    def _count(self, counts: dict[str, int]) -> None:
+        for rule, count in counts.items():
+            self.redacted[rule] = self.redacted.get(rule, 0) + count
+
+
+def open_recording(
+    store: Store, settings: Settings, *, policy: Policy | None = None, run: str | None = None
+) -> Recording:
+    """Create a new run in a store, or join the one named, and return what records it."""
+    identity = run or new_run_id()
+    ledger = store.ledger(identity, create=run is None)
+    return Recording(identity, store, ledger, Gate(shared_redactor(settings)), settings=settings, policy=policy)
+
+
+@functools.lru_cache(maxsize=8)
+def _redactor(off: tuple[str, ...], fields: tuple[str, ...], patterns: tuple[tuple[str, str], ...], _env: int) -> Redactor:
+    return Redactor(disabled=off, fields=fields, patterns=dict(patterns))
+
+
+def shared_redactor(settings: Settings) -> Redactor:
+    """Return the redactor for these settings; made anew when the environment changed."""
+    patterns = tuple(sorted(settings.redact_patterns.items()))
+    return _redactor(settings.redact_off, settings.redact_fields, patterns, hash(frozenset(os.environ.items())))
+
+
+def default_settings() -> Settings:
+    """Return the settings in force in the current directory."""
+    return settings_module.load()
+
+
+def policy_snapshot(policy: Policy | None) -> dict[str, Any]:
+    """Describe the policy in force, for policy_snapshot.json."""
+    if policy is None:
+        return {"mode": "observe", "policy": None}
+    name = f"{getattr(policy, '__module__', '?')}:{getattr(policy, '__qualname__', type(policy).__qualname__)}"
+    return {"mode": "enforce", "policy": {"callable": name}}
+
+
+_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a payload that say something: no None, no empty container, no flag that is off."""
+    kind = type(payload)
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple(
+            (field.name, field.default_factory is not msgspec.NODEFAULT or field.default is False)
+            for field in msgspec.structs.fields(kind)
+        )
+    out: dict[str, Any] = {}
+    for name, silent_when_empty in known:
+        value = getattr(payload, name)
+        if value is None or (silent_when_empty and not value):
+            continue
+        out[name] = as_fields(value) if type(value) is kinds.Usage else value
+    return out
+
+
+def _nothing(seq: int) -> Any:
+    raise LookupError(f"nothing was written, so there is no line {seq}")
+
+
+def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:
+    separator = b"," if len(encoded) > 2 else b""
+    return b'%b%b"events":%d,"root":"%b"}' % (encoded[:-1], separator, seq + 1, root.encode())
+
+
+def _unspilled(shaped: Shaped) -> Any:
+    """Return a value with its large binaries back inside, for a file that people open."""
+    return inline_blobs(shaped.value, dict(shaped.blobs))
+
+
+_KEYED: dict[str, Callable[[Any], tuple[str | None, Any]]] = {
+    "model.invoked": lambda data: (data.get("model"), data.get("request")),
+    "tool.called": lambda data: (data.get("name"), data.get("input")),
+    "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
+    "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
+}
+
+
+def _hold_all() -> None:
+    for recording in list(_recordings):
+        recording._ledger.hold()
+
+
+def _let_go_all() -> None:
+    for recording in list(_recordings):
+        recording._ledger.let_go()
+
+
+def _after_fork() -> None:
+    for recording in list(_recordings):
+        recording._held = Held(recording._read_back)  # a writer refers only to lines it wrote itself
+        try:
+            recording._ledger.after_fork()
+        except OSError as problem:
+            guard.absorb(problem, recording, "the fork")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_after_fork)
+

@@ -1,0 +1,143 @@
+"""Find a known secret value in whatever encoding it stands.
+
+A value has several forms: as it is, with some of its characters escaped for JSON (at any depth of JSON inside JSON) or
+for a URL, in hex, in base64 at each of the three alignments. Each form is a pattern, and has a part that is the same in
+every spelling of it: `fixed`. Where the fixed part is missing, the form is not there.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from base64 import b64encode
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]", re.ASCII)  # characters that no encoder escapes
+_FIXED = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+# Rarest first, in JSON of English text and code. A byte that is missing spares the search for the rest.
+_RARITY = b"~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate-_/"
+
+
+class Form:
+    """Hold one spelling of a secret as a pattern."""
+
+    def __init__(self, source: str, candidates: list[str]) -> None:
+        self.source = source
+        self.fixed = max(candidates, key=len, default="")
+        self.needle = self.fixed.encode()
+        self.rare = rarest(self.needle)
+
+    @functools.cached_property
+    def text(self) -> re.Pattern[str]:
+        """Return the pattern over text."""
+        return re.compile(self.source)
+
+    @functools.cached_property
+    def data(self) -> re.Pattern[bytes] | None:
+        """Return the pattern over UTF-8, or None when the value has no UTF-8."""
+        try:
+            return re.compile(self.source.encode())
+        except UnicodeEncodeError:
+            return None
+
+    def within(self, data: bytes) -> bool:
+        """Say whether the form may stand in UTF-8 text, encoded as JSON or not; never wrong when it says no."""
+        if self.rare not in data or self.needle not in data:
+            return False
+        return self.data is None or self.data.search(data) is not None
+
+
+class Known:
+    """Hold one secret value, the rule it is redacted by, and its forms."""
+
+    def __init__(self, value: str, rule: str) -> None:
+        self.value = value
+        self.name = rule
+        data = _as_bytes(value)
+        self.forms = [Form(_spelling(value), _FIXED.findall(value))]
+        for digits in sorted({data.hex(), data.hex().upper()}):
+            self.forms.append(Form(digits, [digits]))
+        for core in _base64_cores(data):
+            source = [_BASE64_SPELLING.get(letter, letter) for letter in core]
+            self.forms.append(Form(_joined(source), re.findall("[A-Za-z0-9]+", core)))
+
+    def possible(self, text: str) -> bool:
+        """Say whether a search is worth its time."""
+        return any(form.fixed in text for form in self.forms)
+
+    def replace(self, text: str, placeholder: str, counts: dict[str, int]) -> str:
+        """Return the text without the value, and count."""
+        for form in self.forms:
+            if form.fixed in text:
+                text, found = form.text.subn(lambda _: placeholder, text)
+                if found:
+                    counts[self.name] = counts.get(self.name, 0) + found
+        return text
+
+
+def rarest(needle: bytes) -> bytes:
+    """Return the byte of a needle that is least likely to occur in an event; nothing for nothing."""
+    if not needle:
+        return b""
+    return bytes([min(needle, key=lambda byte: _RARITY.find(byte))])
+
+
+def _as_bytes(value: str) -> bytes:
+    """Return the value as UTF-8; what the system handed over as raw bytes (os.environ) goes back to them."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+
+
+_BASE64_SPELLING = {"+": "(?:[+-]|%2[bB])", "/": r"(?:\\*/|_|%2[fF])"}
+
+
+def _base64_cores(data: bytes) -> list[str]:
+    """Return, for each alignment, the letters of base64 that the value alone decides."""
+    cores = []
+    for before in range(3):
+        padded = bytes(before) + data + bytes(-(before + len(data)) % 3)
+        first, last = -(-8 * before // 6), 8 * (before + len(data)) // 6
+        cores.append(b64encode(padded).decode()[first:last])
+    return cores
+
+
+def _spelling(value: str) -> str:
+    """Return a pattern for every way in which JSON and URLs write the value."""
+    return _joined([_letter(run) for run in re.findall(r"\\+|.", value, re.DOTALL)])
+
+
+def _joined(letters: list[str]) -> str:
+    """Join the patterns of letters. Where the first may begin with backslashes, it begins with the first of them.
+
+    Otherwise a search would start anew at each backslash of a long row.
+    """
+    return re.sub(r"(?<=[:|])(?=\\\\[*+])", lambda _: r"(?<!\\)", letters[0]) + "".join(letters[1:])
+
+
+@functools.cache
+def _letter(letter: str) -> str:
+    if letter[0] == "\\":  # a run of backslashes doubles with each level of JSON
+        return r"(?:\\+|(?:%5[cC])+)"
+    if _PLAIN.fullmatch(letter):
+        return re.escape(letter)
+    ways = [re.escape(letter)]
+    if letter in '"/':
+        ways = [rf"\\*{letter}"]
+    elif letter in _SHORT_ESCAPES:
+        ways.append(rf"\\+{_SHORT_ESCAPES[letter]}")
+    if letter == "\n":
+        ways.append(r"\r\n")
+    if letter == " ":
+        ways.append(r"\+")
+    ways.append("".join(f"%{_hex(byte, 2)}" for byte in letter.encode("utf-8", "surrogatepass")))
+    units = letter.encode("utf-16-be", "surrogatepass")
+    ways.append("".join(rf"\\+u{_hex(int.from_bytes(units[at : at + 2], 'big'), 4)}" for at in range(0, len(units), 2)))
+    return f"(?:{'|'.join(ways)})"
+
+
+def _hex(number: int, width: int) -> str:
+    """Return a pattern for a number in hex, in either case."""
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{number:0{width}x}")

@@ -1,0 +1,205 @@
+"""Say what a secret looks like: the shapes of keys.
+
+Besides its pattern, a rule says how to notice quickly, in the encoded bytes of an event, that the pattern cannot match
+there; see `Redactor.suspicious`. These hints may be too wide, never too narrow.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from base64 import urlsafe_b64decode
+from binascii import Error as BadBase64
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from playhead.errors import ConfigError
+
+RUN_CHARACTERS = 16  # the shortest run of key-like characters that the quick test looks for
+_BEFORE = ("(?<![A-Za-z0-9]", r"(?<=\\[nrtbf]", r"(?<=\\u[0-9A-Fa-f]{4}", "(?<=%[0-9A-Fa-f]{2}")
+_BEGINNING = re.compile("|".join(f"{way})" for way in _BEFORE).encode())
+_RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Describe one shape.
+
+    `pattern` is a regular expression over text (ASCII classes; the dot matches newlines); its group `secret`, or the
+    whole match when it has none, is replaced. `check` may refuse a match. The rest is for speed, and optional:
+
+    - `needles`: every match holds one of these strings (characters that JSON never escapes).
+    - `in_run`: every match holds `RUN_CHARACTERS` or more characters of `A-Z a-z 0-9 _ + / = -` in a row, and the
+      needle lies among them.
+    - `after`: in place of needles, such a run begins at most 48 characters after one of these words and a space.
+    - `encoded`: a pattern that finds something in the JSON text of every string that holds a match.
+    """
+
+    name: str
+    pattern: str
+    needles: tuple[str, ...] = ()
+    in_run: bool = False
+    after: tuple[str, ...] = ()
+    encoded: str | None = None
+    check: Callable[[re.Match[str]], bool] | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.in_run and not self.needles and not self.after:
+            raise ConfigError(f"redaction rule {self.name!r} is in_run but names neither needles nor words")
+
+    def possible(self, text: str) -> bool:
+        """Say whether a search is worth its time."""
+        if self.after:
+            lowered = text.lower()
+            return any(f"{word} " in lowered for word in self.after)
+        return not self.needles or any(needle in text for needle in self.needles)
+
+    def replace(self, text: str, placeholder: str, counts: dict[str, int]) -> str:
+        """Return the text with every match replaced, and count."""
+
+        def one(match: re.Match[str]) -> str:
+            group = "secret" if "secret" in match.re.groupindex else 0
+            start, end = match.start(group) - match.start(), match.end(group) - match.start()
+            if start == end or (self.check is not None and not self.check(match)):
+                return match[0]
+            counts[self.name] = counts.get(self.name, 0) + 1
+            return match[0][:start] + placeholder + match[0][end:]
+
+        return compiled(self.pattern).sub(one, text)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could not stand in a placeholder."""
+    if not _RULE_NAME.match(name):
+        raise ConfigError(
+            f"not a name for a redaction rule: {name!r}",
+            hint="Use lower-case letters, digits and hyphens, a letter first, at most 40.",
+        )
+
+
+@functools.cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile at first use: most programs never meet most shapes."""
+    return re.compile(pattern, re.ASCII | re.DOTALL)
+
+
+def starting(prefix: str) -> str:
+    r"""Return a pattern for a prefix of fixed length that begins a token.
+
+    No letter or digit stands before it, save one that ends an escape: `\n`, `\u001b`, `%3D`. The test comes after the
+    prefix, since `re` finds a pattern much faster when it begins with plain letters.
+    """
+    return f"{prefix}(?:{'|'.join(f'{way}{prefix})' for way in _BEFORE)})"
+
+
+def begins(data: bytes, at: int) -> bool:
+    """Say whether a token may begin here, as `starting` says; in JSON text or not."""
+    return _BEGINNING.match(data, at) is not None
+
+
+def _openai(match: re.Match[str]) -> bool:
+    # Hyphenated words ("sk-learn-pipeline") have neither one long mixed part nor digits and letters of both cases.
+    token = match[0]
+    if any(len(part) >= 20 and _mixed(part) for part in re.split("[-_]", token)):
+        return True
+    return all(re.search(kind, token[3:]) for kind in ("[0-9]", "[A-Z]", "[a-z]"))
+
+
+def _mixed(token: str) -> bool:
+    """Say whether a token has a digit, or capitals after its first letter besides small letters."""
+    return bool(re.search("[0-9]", token) or (re.search("[A-Z]", token[1:]) and re.search("[a-z]", token)))
+
+
+def _has_digit(match: re.Match[str]) -> bool:
+    return bool(re.search("[0-9]", match[0]))
+
+
+def _credentials(match: re.Match[str]) -> bool:
+    token = match["secret"]
+    if match["scheme"].lower() == "bearer":
+        return _mixed(token)
+    # Basic: base64 of "user:password"; anything else after the word is prose.
+    bare = token.rstrip("=").replace("+", "-").replace("/", "_")
+    try:
+        pair = urlsafe_b64decode(bare + "=" * (-len(bare) % 4)).decode()
+    except (BadBase64, UnicodeDecodeError):
+        return False
+    return ":" in pair and pair.isprintable()
+
+
+def _not_a_variable(match: re.Match[str]) -> bool:
+    # `${PASSWORD}`, `{password}`, `$PASSWORD`, `***` stand for a password and are none.
+    return not re.fullmatch(r"\$?\{+[^{}]*\}+|\$[A-Za-z_]\w*|\*+", match["secret"], re.ASCII)
+
+
+# `sk-` alone is so short that it comes up by chance in long base64 data; so after it the length has an upper bound, and
+# the end must be an end.
+_PART = "[A-Za-z0-9_-]"
+_END = "(?![A-Za-z0-9_-])"
+_RUN = "[A-Za-z0-9_+/=-]"
+_PEM = "[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+
+# First, so that no other rule takes a piece out of the block. A block without an end goes on to the end of the text.
+PRIVATE_KEY = Rule("private-key", rf"-----BEGIN {_PEM}.*?(?:-----END {_PEM}|\Z)", needles=("PRIVATE KEY",))
+
+# Each needle of these begins its match, as `starting` says.
+TOKENS: tuple[Rule, ...] = (
+    Rule("anthropic-key", rf"{starting('sk-ant-')}{_PART}{{16,}}+", ("sk-ant-",), in_run=True),
+    Rule(
+        "openai-key",
+        rf"{starting('sk-')}(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-{_PART}{{20,}}+|{_PART}{{20,250}}{_END})",
+        ("sk-",),
+        in_run=True,
+        check=_openai,
+    ),
+    Rule("aws-access-key", rf"{starting('A[KS]IA')}[A-Z0-9]{{16}}(?![A-Za-z0-9])", ("AKIA", "ASIA"), in_run=True),
+    Rule(
+        "github-token",
+        rf"{starting('gh[pousr]_')}[A-Za-z0-9_]{{36,}}+|{starting('github_pat_')}[A-Za-z0-9_]{{22,}}+",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        in_run=True,
+    ),
+    Rule("google-key", rf"{starting('AIza')}{_PART}{{35}}{_END}", ("AIza",), in_run=True),
+    Rule(
+        "slack-token",
+        rf"{starting('(?:xox[abeprs]|xapp)-')}[A-Za-z0-9-]{{16,}}+",
+        ("xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
+        in_run=True,
+        check=_has_digit,
+    ),
+    Rule(
+        "stripe-key",
+        rf"{starting('[sr]k_(?:live|test)_')}[A-Za-z0-9]{{10,}}+|{starting('whsec_')}[A-Za-z0-9+/=]{{16,}}+",
+        ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
+        in_run=True,
+    ),
+    Rule("jwt", rf"{starting('eyJ')}{_PART}{{13,}}+\.{_PART}*+\.{_PART}{{8,}}+(?:\.{_PART}++)*", ("eyJ",), in_run=True),
+    Rule(
+        "gitlab-token",
+        rf"{starting('glpat-')}{_PART}{{20,}}+(?:\.[A-Za-z0-9]{{2,12}}(?![A-Za-z0-9])){{0,2}}",
+        ("glpat-",),
+        in_run=True,
+    ),
+    Rule("npm-token", rf"{starting('npm_')}[A-Za-z0-9]{{36,}}+", ("npm_",), in_run=True),
+    Rule("huggingface", rf"{starting('hf_')}[A-Za-z0-9]{{30,}}+", ("hf_",), in_run=True),
+)
+
+URL_PASSWORD = Rule(
+    "url-password",
+    r"(?<=[A-Za-z0-9+.-])://[^\x00-\x20\x7f:/?#@\"'<>\\]{0,256}:"
+    r"(?P<secret>[^\x00-\x20\x7f/?#\"'<>\\]{1,512})@(?=[^\x00-\x20\x7f/?#@\"'<>\\])",
+    needles=("@",),
+    encoded=r"://[^\x00-\x20:/?#\"]*:[^\x00-\x20/?#\"]+@",
+    check=_not_a_variable,
+)
+
+# Last, so that a token of a known shape is named by its shape.
+BEARER = Rule(
+    "bearer",
+    rf"(?P<scheme>{starting('[Bb][Ee][Aa][Rr][Ee][Rr]')}|{starting('[Bb][Aa][Ss][Ii][Cc]')}) "
+    rf"(?P<secret>(?:{_RUN}{{0,15}}[.~]){{0,3}}{_RUN}{{16,}}+(?:[.~]++{_RUN}++)*)",
+    in_run=True,
+    after=("bearer", "basic"),
+    check=_credentials,
+)

@@ -1,0 +1,70 @@
+"""Describe what an agent was asked: the request envelope and its hash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead.errors import UsageError
+from playhead.event.keys import envelope_hash
+from playhead.event.plainer import plain
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A request: an intent, its whole payload, and metadata.
+
+    `id`, `time` and `trace` are the envelope's own: two requests that differ only in them are the same request and have
+    the same hash.
+    """
+
+    intent: str
+    payload: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None
+    time: str | None = None
+    trace: Any = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the envelope as it is recorded."""
+        out: dict[str, Any] = {"intent": self.intent, "payload": self.payload, "metadata": dict(self.metadata)}
+        for name in ("id", "time", "trace"):
+            if getattr(self, name) is not None:
+                out[name] = getattr(self, name)
+        return out
+
+    @classmethod
+    def of(cls, value: Any, intent: str) -> Envelope:
+        """Return an envelope for whatever was given as the input of a run."""
+        return value if isinstance(value, cls) else cls(intent, value)
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Envelope:
+        """Read an envelope from JSON, for instance from a file. `intent` may be a name or `{"name": …}`."""
+        if not isinstance(value, Mapping) or "intent" not in value:
+            raise UsageError(
+                "an envelope is an object with an `intent`",
+                hint='For instance {"intent": "fix-login", "payload": {"issue": 1842}, "metadata": {}}.',
+            )
+        intent = value["intent"]
+        if isinstance(intent, Mapping):
+            intent = intent.get("name")
+        unknown = set(value) - {"intent", "payload", "metadata", "id", "time", "trace"}
+        if not isinstance(intent, str) or unknown:
+            wrong = f"unknown fields: {', '.join(sorted(unknown))}" if unknown else "the intent has no name"
+            raise UsageError(f"this is not a request envelope: {wrong}")
+        metadata = value.get("metadata") or {}
+        if not isinstance(metadata, Mapping):
+            raise UsageError("the metadata of an envelope is an object")
+        return cls(intent, value.get("payload"), metadata, value.get("id"), value.get("time"), value.get("trace"))
+
+
+def hash_of(recorded: Mapping[str, Any]) -> str:
+    """Return the hash of an envelope as recorded: plain, redacted, resolved."""
+    return envelope_hash(str(recorded.get("intent")), recorded.get("payload"), recorded.get("metadata") or {})
+
+
+def hash_request(envelope: Envelope, redact: Any) -> str:
+    """Return the hash that a run recorded for this request would have; `redact` is the redactor's function."""
+    return hash_of(redact(plain(envelope.as_dict()), {}))

@@ -1,0 +1,331 @@
+"""Open and close spans: steps, and calls that are made by hand.
+
+Each span is a `with` and an `async with`; recording never awaits, so the two differ in nothing. Without a current run
+they do nothing, so a library may use them freely.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Token
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+from playhead.capture.scope import Scope, current
+from playhead.event import kinds
+from playhead.event.plain import describe_error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# By name, so that neither asyncio nor trio is imported for it.
+_CANCELLED = frozenset({"CancelledError", "Cancelled", "GeneratorExit"})
+
+
+def outcome(error: BaseException | None) -> kinds.Status:
+    """Say how something ended, from the exception that left it."""
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return "ok"
+    return "cancelled" if any(kind.__name__ in _CANCELLED for kind in type(error).__mro__) else "error"
+
+
+class Span:
+    """What lies between an opening and a closing event. Used once."""
+
+    def __init__(self) -> None:
+        self.span: str | None = None
+        self.chunks: int | None = None
+        self._outside: Scope | None = None
+        self._inside: Scope | None = None
+        self._token: Token[Scope | None] | None = None
+
+    def opening(self, scope: Scope) -> kinds.Payload:
+        """Return the event that opens this span."""
+        raise NotImplementedError
+
+    def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
+        """Return the event that closes it."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Record the opening event, where a run is current."""
+        scope = self._outside = current.get()
+        if scope is not None:
+            self.span = scope.recording.emit(self.opening(scope), parent=scope.span)
+            self._inside = scope.inside(self.span)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Record the closing event."""
+        scope, self._outside = self._outside, None
+        if scope is None:
+            return
+        status = outcome(error)
+        described = describe_error(error) if error is not None and status != "ok" else None
+        if self.span is None:
+            scope.recording.lose("unopened_span")
+        else:
+            scope.recording.emit(self.closing(status, described), span=self.span, parent=scope.span)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Make this span the current one for a while: a generator must not leave it so while it is suspended."""
+        if self._inside is None:
+            yield
+            return
+        token = current.set(self._inside)
+        try:
+            yield
+        finally:
+            current.reset(token)
+
+    def __enter__(self) -> Self:
+        self.begin()
+        if self._inside is not None:
+            self._token = current.set(self._inside)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            try:
+                current.reset(token)
+            except ValueError:  # entered in another context, as when a task is finalised by the collector
+                current.set(self._outside)
+        self.end(error)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+class Step(Span):
+    """A span that the author of the agent named; a decorator too."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self._given = dict(attributes or {})
+        self._set: dict[str, Any] = {}
+
+    def set_attributes(self, attributes: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        """Add attributes; they are recorded when the step closes."""
+        self._set.update(attributes or {}, **more)
+
+    def opening(self, scope: Scope) -> kinds.Payload:
+        attempt = scope.recording.attempt(scope.span, self.name)
+        return kinds.StepStarted(name=self.name, attempt=attempt, attributes=self._given)
+
+    def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
+        return kinds.StepFinished(status=status, error=error, attributes=self._set)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Make every call of a function a step of this name."""
+        return around(function, lambda args, kwargs: Step(self.name, self._given), lambda span, result: None)
+
+
+class ModelCall(Span):
+    """A model call that is made by hand. Call `respond` with the answer before the `with` ends."""
+
+    def __init__(self, provider: str | None, model: str | None, request: Any, attempt: int = 1) -> None:
+        super().__init__()
+        self._asked = (provider, model, request, attempt)
+        self._answer: dict[str, Any] = {}
+
+    def respond(
+        self,
+        response: Any,
+        *,
+        usage: Mapping[str, int] | None = None,
+        finish: str | None = None,
+        model: str | None = None,
+        chunks: Any = None,
+    ) -> None:
+        """Say what the model answered, what it cost in tokens, and why it stopped."""
+        self._answer = {"response": response, "finish": finish, "model": model, "chunks": chunks}
+        if usage is not None:
+            known = {name: usage[name] for name in ("input", "output", "cached", "reasoning") if name in usage}
+            self._answer["usage"] = kinds.Usage(**known)
+
+    def opening(self, scope: Scope) -> kinds.Payload:
+        provider, model, request, attempt = self._asked
+        return kinds.ModelInvoked(provider=provider, model=model, request=request, attempt=attempt)
+
+    def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
+        return kinds.ModelResponded(status=status, error=error, **self._answer)
+
+
+class ToolCall(Span):
+    """One call of a tool."""
+
+    def __init__(self, name: str, arguments: Any, effects: list[str]) -> None:
+        super().__init__()
+        self._name, self._arguments, self._effects = name, arguments, effects
+        self.output: Any = None
+
+    def opening(self, scope: Scope) -> kinds.Payload:
+        return kinds.ToolCalled(name=self._name, input=self._arguments, effects=self._effects)
+
+    def begin(self) -> None:
+        super().begin()
+        if self._outside is not None and any(effect != "read" for effect in self._effects):
+            self._outside.recording.sync()  # that it was attempted must be on the disk before the world changes
+
+    def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
+        return kinds.ToolReturned(status=status, output=self.output, error=error, chunks=self.chunks)
+
+
+def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name; where they do not fit, as they came."""
+    try:
+        bound = _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return {"args": list(args), "kwargs": dict(kwargs)}  # the call itself will raise, and that is recorded
+    out: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        match _signature(function).parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                out[f"*{name}"] = list(value)
+            case inspect.Parameter.VAR_KEYWORD:
+                out.update(value) if not set(value) & set(out) else out.update({f"**{name}": value})
+            case _:
+                out[name] = value
+    return out
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def around(
+    function: Callable[P, R],
+    make: Callable[[tuple[Any, ...], dict[str, Any]], Span],
+    returned: Callable[[Any, Any], None],
+) -> Callable[P, R]:
+    """Wrap a function of any sort (plain, async, generator, async generator) in a span for each call."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+            if _idle(make):
+                return await function(*args, **kwargs)
+            with make(args, kwargs) as span:
+                result = await function(*args, **kwargs)
+                returned(span, result)
+                return result
+
+        return cast("Callable[P, R]", asynchronous)
+    if inspect.isgeneratorfunction(function):
+        return cast("Callable[P, R]", _around_generator(function, make, returned))
+    if inspect.isasyncgenfunction(function):
+        return cast("Callable[P, R]", _around_async_generator(function, make, returned))
+
+    @functools.wraps(function)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        if _idle(make):
+            return function(*args, **kwargs)
+        with make(args, kwargs) as span:
+            result = function(*args, **kwargs)
+            returned(span, result)
+            return result
+
+    return cast("Callable[P, R]", plain)
+
+
+def _idle(make: Callable[..., Any]) -> bool:
+    return current.get() is None and not getattr(make, "starts_run", False)
+
+
+def _around_generator(function: Any, make: Any, returned: Any) -> Any:
+    @functools.wraps(function)
+    def generator(*args: Any, **kwargs: Any) -> Any:
+        if _idle(make):
+            return (yield from function(*args, **kwargs))
+        span = make(args, kwargs)
+        span.begin()
+        items: list[Any] = []
+        try:
+            result = yield from _noting(function(*args, **kwargs), span, items)
+            _yielded(span, items, returned, result)
+        except BaseException as error:
+            _yielded(span, items, returned)
+            span.end(error)
+            raise
+        span.end()
+        return result
+
+    return generator
+
+
+def _yielded(span: Any, items: list[Any], returned: Any, result: Any = None) -> None:
+    span.chunks = len(items)
+    returned(span, items if result is None else {"yielded": items, "returned": result})
+
+
+def _noting(inner: Any, span: Span, items: list[Any]) -> Any:
+    """Pass everything through, in both directions, and keep what was yielded."""
+    resume, value = inner.send, None
+    while True:
+        try:
+            with span.current():
+                item = resume(value)
+        except StopIteration as stop:
+            return stop.value
+        items.append(item)
+        try:
+            value = yield item
+            resume = inner.send
+        except GeneratorExit:
+            with span.current():
+                inner.close()
+            raise
+        except BaseException as error:
+            resume, value = inner.throw, error
+
+
+def _around_async_generator(function: Any, make: Any, returned: Any) -> Any:
+    @functools.wraps(function)
+    async def generator(*args: Any, **kwargs: Any) -> Any:
+        if _idle(make):
+            async for item in function(*args, **kwargs):
+                yield item
+            return
+        span = make(args, kwargs)
+        span.begin()
+        items: list[Any] = []
+        inner = function(*args, **kwargs)
+        resume, value = inner.asend, None
+        try:
+            while True:
+                try:
+                    with span.current():
+                        item = await resume(value)
+                except StopAsyncIteration:
+                    break
+                items.append(item)
+                try:
+                    value = yield item
+                    resume = inner.asend
+                except GeneratorExit:
+                    with span.current():
+                        await inner.aclose()
+                    raise
+                except BaseException as error:
+                    resume, value = inner.athrow, error
+        except BaseException as error:
+            _yielded(span, items, returned)
+            span.end(error)
+            raise
+        _yielded(span, items, returned)
+        span.end()
+
+    return generator

@@ -1,0 +1,1 @@
+"""Answer at the command line: parse, call, respond."""

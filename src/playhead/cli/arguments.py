@@ -1,0 +1,68 @@
+"""Describe the arguments that commands share, and read their forms."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import NoReturn
+
+from playhead._clock import Clock, SystemClock
+from playhead.errors import UsageError
+from playhead.settings import load as load_settings
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+class Parser(argparse.ArgumentParser):
+    """Parse one command; what is wrong is raised, so that it is told like every other error."""
+
+    def __init__(self, *, prog: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used.")
+
+
+def add_shared(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes."""
+    group = parser.add_argument_group("for every command")
+    group.add_argument("--json", action="store_true", help="answer with JSON on stdout")
+    group.add_argument("--store", metavar="DIR", help="the store; else $PLAYHEAD_DIR, else .playhead")
+    group.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR does the same)")
+
+
+def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | None = None, help: str = "") -> None:
+    """Add an argument that names a run, completed from the index."""
+    from playhead.cli.completing import complete_runs
+
+    told = help or "id, beginning of one, name (its latest run), @last, @last~1, or a path"
+    action = parser.add_argument(name, nargs=nargs, metavar="RUN", help=told)
+    setattr(action, "completer", complete_runs)  # noqa: B010 - argcomplete's own protocol, unknown to argparse
+
+
+def store_root(store: str | None) -> Path:
+    """Return the absolute path of the store that was named, or of the one in force."""
+    return Path(store).expanduser().absolute() if store else load_settings().store_root()
+
+
+def moment_us(text: str, clock: Clock | None = None) -> int:
+    """Read a point in time, in microseconds since 1970: `2h` or `3d` ago, or ISO 8601 (local without a zone)."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        seconds = float(ago.group(1)) * _SECONDS[ago.group(2)]
+        return (clock or SystemClock()).wall_us() - int(seconds * 1_000_000)
+    from datetime import datetime
+
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1_000_000)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"not a point in time: {text!r}", hint="Write 30m, 2h, 3d, or a date such as 2026-01-31 or 2026-01-31T09:30."
+        ) from None

@@ -1,0 +1,1 @@
+"""Hold one module for each command: `configure(parser)` and `run(args, out)`."""

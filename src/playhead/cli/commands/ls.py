@@ -1,0 +1,133 @@
+"""List runs, newest first, from the index alone: no timeline is read, and little is imported."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from playhead import _limits
+from playhead._clock import SystemClock
+from playhead._ids import is_run_id
+from playhead.cli.arguments import moment_us, store_root
+from playhead.cli.output import Output
+from playhead.cli.quick_index import open_quick_index
+from playhead.errors import UsageError
+from playhead.store.index import STATUSES, Index
+from playhead.views import text
+
+FIELDS = (
+    "id", "name", "status", "started", "duration_ms", "events", "model_calls", "tool_calls", "tokens_in", "tokens_out",
+    "cost", "error", "origin", "replayable", "reasons",
+)  # fmt: skip
+STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
+
+_SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
+_MORE_FIELDS = ("finished", "agent", "git_commit", "git_branch", "git_dirty", "gaps", "tags", "external_id")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="only runs whose name holds this text")
+    parser.add_argument("--name", help="only runs of exactly this name")
+    parser.add_argument("--status", choices=STATUSES, help="only runs with this status")
+    parser.add_argument("--error", action="store_true", help="only runs that ended in an error")
+    parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
+    parser.add_argument("--until", metavar="WHEN", help="started before")
+    parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
+    parser.add_argument("--commit", metavar="SHA", help="only runs of the commit that begins like this")
+    parser.add_argument("--tag", metavar="KEY[=VALUE]", help="only runs with this tag")
+    parser.add_argument("-n", "--limit", type=int, default=_limits.LIST_RUNS_DEFAULT, metavar="N",
+                        help="at most so many; 0 for all (%(default)s)")  # fmt: skip
+    parser.add_argument("--before", metavar="RUN", help="only runs older than this one: the next page")
+    parser.epilog = (
+        "examples:\n"
+        "  playhead ls --status error --since 2h\n"
+        "  playhead ls --name fix-login --tag team=search\n"
+        "  playhead ls --json | jq '.[] | select(.replayable) | .id'"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    root = store_root(args.store)
+    if args.limit < 0:
+        raise UsageError("--limit is a number of runs, 0 for all")
+    with open_quick_index(root) as index:
+        runs = index.list_runs(
+            limit=args.limit or -1,
+            before=None if args.before is None else _full_id(args.before, args.store),
+            name=args.name,
+            status=args.status,
+            since_us=None if args.since is None else moment_us(args.since),
+            until_us=None if args.until is None else moment_us(args.until),
+            agent=args.agent,
+            commit=args.commit,
+            tag=args.tag,
+            has_error=True if args.error else None,
+            text=args.text,
+        )
+        if out.json:
+            out.emit([{name: found[name] for name in (*FIELDS, *_MORE_FIELDS)} for found in runs])
+            return 0
+        if not runs:
+            _say_none(root, index, out)
+            return 0
+        neighbours = _neighbours(index, runs)
+    _print(runs, neighbours, out)
+    if args.limit and len(runs) == args.limit:
+        out.print(f"\nOlder ones: playhead ls --before {runs[-1]['id']}")
+    return 0
+
+
+def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:
+    now_us = SystemClock().wall_us()
+    columns = ("run", "name", "status", "started", "took", "events", "models", "tools", "tokens")
+    rows = [
+        (
+            (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
+            text.cut(run["name"] or "", _limits.CELL_CHARACTERS_MAX),
+            (run["status"], STYLES[run["status"]]),
+            text.ago(run["started_us"], now_us),
+            text.duration(run["duration_us"]),
+            text.number(run["events"]),
+            text.number(run["model_calls"]),
+            text.number(run["tool_calls"]),
+            text.number(run["tokens_in"] + run["tokens_out"]),
+        )
+        for run in runs
+    ]
+    out.table(columns, rows, right=("started", "took", "events", "models", "tools", "tokens"))
+
+
+def _say_none(root: Path, index: Index, out: Output) -> None:
+    if index.list_runs(limit=1):
+        out.print("No run matches. `playhead ls` without filters lists all of them.")
+        return
+    out.print(f"No runs yet in {root}.")
+    out.print("Record the first one:  playhead record -- python agent.py")
+    out.print("Or look around first:  playhead demo")
+
+
+def _neighbours(index: Index, runs: list[dict[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
+    """Return the ids before and after each one in the whole store: what a short id must differ from."""
+    marks = ",".join("?" * min(len(runs), 500))
+    out: dict[str, tuple[str | None, str | None]] = {}
+    ids = [found["id"] for found in runs]
+    sql = (
+        "SELECT r.id, (SELECT max(id) FROM runs WHERE id < r.id), (SELECT min(id) FROM runs WHERE id > r.id)"
+        f" FROM runs r WHERE r.id IN ({marks})"
+    )
+    for start in range(0, len(ids), 500):
+        page = ids[start : start + 500]
+        page += [page[0]] * (min(len(ids), 500) - len(page))
+        out.update({row[0]: (row[1], row[2]) for row in index.query(sql, page)[1]})
+    return out
+
+
+def _full_id(reference: str, store: str | None) -> str:
+    if is_run_id(reference):
+        return reference
+    from playhead._api.reading import load
+
+    return load(reference, store).id

@@ -1,0 +1,102 @@
+"""Ask the index a question in SQL. It can only be read."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from playhead.cli.arguments import store_root
+from playhead.cli.output import Output
+from playhead.cli.quick_index import open_quick_index
+from playhead.errors import UsageError
+from playhead.store.index import Index
+from playhead.store.index_database import TABLES
+from playhead.store.questions import QUESTIONS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("question", nargs="?", metavar="SQL", help="one SELECT, or the name of a question (--list)")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME=VALUE", help="fill in :NAME; may be repeated")
+    parser.add_argument("--csv", action="store_true", help="answer with CSV")
+    parser.add_argument("--tables", action="store_true", help="list the tables and their columns")
+    parser.add_argument("--list", action="store_true", help="list the questions that have a name")
+    parser.epilog = (
+        "docs/reference/index-tables.md explains every column.\n\n"
+        "examples:\n"
+        '  playhead query "SELECT name, count(*) FROM runs GROUP BY name"\n'
+        "  playhead query slowest-tools\n"
+        "  playhead query runs-touching-a-file -p file=src/login.py\n"
+        '  playhead query "SELECT * FROM policy_checks WHERE decision = \'deny\'" --csv > denied.csv'
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    if sum((args.question is not None, args.tables, args.list)) != 1:
+        raise UsageError("ask one question", hint='A SELECT in quotes, a name of `--list`, or `--tables`.')
+    if args.list:
+        return _answer(["name", "asks", "parameters"], [
+            (name, question.about, ", ".join(question.parameters)) for name, question in QUESTIONS.items()
+        ], args, out)  # fmt: skip
+    with open_quick_index(store_root(args.store)) as index:
+        columns, rows = _tables(index) if args.tables else _ask(index, args.question, _parameters(args.param))
+    return _answer(columns, rows, args, out)
+
+
+def _ask(index: Index, question: str, parameters: dict[str, str]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    known = QUESTIONS.get(question)
+    if known is None:
+        return index.query(question, parameters)
+    missing = [name for name in known.parameters if name not in parameters]
+    if missing:
+        raise UsageError(
+            f"the question {question!r} needs {', '.join(missing)}", hint=f"Add `-p {missing[0]}=…`."
+        )
+    return index.query(known.sql, parameters)
+
+
+def _tables(index: Index) -> tuple[list[str], list[tuple[Any, ...]]]:
+    rows: list[tuple[Any, ...]] = []
+    for table in TABLES:
+        columns, _ = index.query(f"SELECT * FROM {table} LIMIT 0")
+        rows += [(table, column) for column in columns]
+    return ["table", "column"], rows
+
+
+def _parameters(given: list[str]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"not a parameter: {text!r}", hint="Write `-p name=value`.")
+        out[name.removeprefix(":")] = value
+    return out
+
+
+def _answer(columns: list[str], rows: list[tuple[Any, ...]], args: argparse.Namespace, out: Output) -> int:
+    if args.csv and out.json:
+        raise UsageError("--csv and --json are two answers", hint="Choose one.")
+    if out.json:
+        names = _distinct(columns)
+        out.emit([dict(zip(names, row, strict=True)) for row in rows])
+    elif args.csv:
+        from playhead.cli.spreadsheet import write_rows
+
+        write_rows(out.stdout, [columns, *rows])
+    else:
+        numeric = [
+            name for at, name in enumerate(columns) if rows and all(isinstance(row[at], (int, float, type(None))) for row in rows)
+        ]
+        out.table(columns, rows, right=numeric)
+    return 0
+
+
+def _distinct(columns: list[str]) -> list[str]:
+    """Number names that occur twice, since an object has each name once."""
+    seen: dict[str, int] = {}
+    out = []
+    for name in columns:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return out

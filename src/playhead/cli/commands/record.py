@@ -1,0 +1,168 @@
+"""Run a program and record it. Its stdout belongs to it; what Playhead has to say goes to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import signal
+import warnings
+from pathlib import Path
+from typing import Any
+
+from playhead import settings as settings_module
+from playhead.capture.launch import Launched, launch, open_run, run_plainly
+from playhead.cli.arguments import store_root
+from playhead.cli.output import Output, to_json
+from playhead.errors import PlayheadError, UsageError
+from playhead.settings import Settings
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views import text
+from playhead.views.timeline import Summary, Timeline
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.usage = "playhead record [--name NAME] [--tag KEY=VALUE] [--quiet] [--strict] -- PROGRAM [ARGUMENTS]"
+    parser.add_argument("--name", help="name of the run; else that of the program, script or module")
+    parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="mark the run; may be repeated")
+    parser.add_argument("--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument("--strict", action="store_true", help="refuse to run what cannot be recorded")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="what to run")
+    parser.epilog = (
+        "The program keeps its stdin, its terminal and its signals; its exit code is ours. The summary goes to\n"
+        "stderr, with --json as JSON. An agent inside it (@playhead.agent) records its steps into the same run.\n"
+        "Exit code: that of the program; 128 + n when signal n killed it; 127 not found, 126 not executable.\n\n"
+        "examples:\n"
+        "  playhead record -- python agent.py --issue 1842\n"
+        "  playhead record --name nightly --tag branch=main -- make agent"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise UsageError("say what to run", hint="For instance `playhead record -- python agent.py`.")
+    settings = settings_module.load()
+    if settings.disabled:
+        return run_plainly(command)
+    if args.strict:
+        settings = dataclasses.replace(settings, strict=True)
+    tags = dict(_tag(item) for item in args.tag)
+    store = FileStore(store_root(args.store))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            recording = open_run(store, settings)
+        except PlayheadError as problem:
+            if settings.strict:
+                raise
+            _say(out, f"playhead: the program runs, but it is NOT recorded: {problem.message}\n  {problem.hint}")
+            return run_plainly(command)
+        launched = launch(recording, command, name=args.name, tags=tags)
+    complaints = [str(warning.message).removeprefix("playhead: ") for warning in told]
+    _conclude(launched, [*launched.warnings, *complaints], store, settings, args, out)
+    return launched.exit_code
+
+
+def _tag(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not key or not equals:
+        raise UsageError(f"not a tag: {item!r}", hint="A tag is KEY=VALUE, for instance `--tag branch=main`.")
+    return key, value
+
+
+def _conclude(
+    launched: Launched,
+    complaints: list[str],
+    store: FileStore,
+    settings: Settings,
+    args: argparse.Namespace,
+    out: Output,
+) -> None:
+    if launched.problem:
+        _say(out, f"playhead: {launched.problem}")
+    for complaint in complaints:
+        _say(out, f"playhead: {complaint}")
+    if args.quiet:
+        return
+    try:
+        summary = Timeline().take_all(RunReader(store, launched.run).events()).finish()
+    except (PlayheadError, OSError) as problem:
+        _say(out, f"playhead: {launched.run} cannot be read back: {problem}")
+        return
+    lost = max(launched.lost, sum(summary.gaps.values()))
+    if out.json:
+        _say(out, to_json(_document(launched, summary, lost)))
+    else:
+        for line in _lines(launched, summary, lost, _reference(args.store, store, settings)):
+            _say(out, line)
+
+
+def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]:
+    return {
+        "run": launched.run,
+        "name": summary.name,
+        "status": summary.ended,
+        "exit_code": launched.exit_code,
+        "signal": _signal_name(launched.returncode),
+        "duration_ms": summary.duration_us / 1000,
+        "events": summary.events,
+        "model_calls": summary.model_calls,
+        "tool_calls": summary.tool_calls,
+        "tokens_in": summary.tokens_in,
+        "tokens_out": summary.tokens_out,
+        "lost": lost,
+        "redacted": summary.redacted,
+        "path": str(launched.path),
+    }
+
+
+def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> list[str]:
+    ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
+    counts = [text.several(summary.events, "event")]
+    if summary.model_calls:
+        counts.append(text.several(summary.model_calls, "model call"))
+    if summary.tool_calls:
+        counts.append(text.several(summary.tool_calls, "tool call"))
+    if summary.tokens_in or summary.tokens_out:
+        counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out")
+    redacted = sum(summary.redacted.values())
+    if redacted:
+        counts.append(f"{redacted} redacted ({', '.join(sorted(summary.redacted))})")
+    lines = [
+        "",
+        f"playhead: {summary.name}  {summary.ended or 'unfinished'} ({ended}), {text.duration(summary.duration_us)}",
+        f"  {', '.join(counts)}",
+    ]
+    if lost:
+        lines.append(f"  {text.several(lost, 'event')} could NOT be recorded; `playhead doctor` says why it may be")
+    return [*lines, f"  {_short(launched.path)}", f"  next: playhead show {reference}   playhead verify {reference}"]
+
+
+def _signal_name(returncode: int) -> str | None:
+    if returncode >= 0:
+        return None
+    try:
+        return signal.Signals(-returncode).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {-returncode}"
+
+
+def _reference(named: str | None, store: FileStore, settings: Settings) -> str:
+    """Return what to type to name the run from here."""
+    return "@last" if named is None or store.root == settings.store_root() else f"@last --store {named}"
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _say(out: Output, text: str) -> None:
+    try:
+        out.warn(text)
+    except OSError:
+        pass  # nobody listens on stderr any more; the program's exit code is what counts

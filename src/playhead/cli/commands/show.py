@@ -1,0 +1,248 @@
+"""Show a run: its timeline, its state at an event, or one event in full."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from playhead import _limits
+from playhead._api.reading import Run, load
+from playhead.cli.arguments import add_run
+from playhead.cli.output import Output, one_line
+from playhead.cli.run_text import in_flight_text, print_header, print_row, print_value, safe_resolve, status_of, symbol
+from playhead.errors import BrokenLine, MissingContent, PlayheadError, UsageError
+from playhead.event.envelope import Event
+from playhead.store import presence
+from playhead.store.files import OneRun
+from playhead.store.reader import RunReader
+from playhead.views import text
+from playhead.views.state import State, state_at
+from playhead.views.timeline import Row, Summary, Timeline, window
+
+_LISTED_MAX = 10  # of policy checks and artifacts in the state; `--json` has all
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_run(parser)
+    parser.add_argument("--at", type=int, metavar="SEQ", help="how things stood right after this event")
+    parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
+    parser.add_argument("--raw", action="store_true", help="the exact lines, as sealed")
+    parser.add_argument("--limit", type=int, metavar="N",
+                        help=f"at most so many rows; 0 for all ({_limits.SHOW_ROWS_DEFAULT}; with --json all)")  # fmt: skip
+    parser.epilog = (
+        "examples:\n"
+        "  playhead show @last\n"
+        "  playhead show fix-login --at 17        what was open, asked, answered and spent by then\n"
+        "  playhead show run_01jqk3 --event 12 --json | jq .data"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    if args.at is not None and args.event is not None:
+        raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
+    found = load(args.run, args.store)
+    if args.raw:
+        return _raw(found, args, out)
+    if args.event is not None:
+        return _event(found, args.event, out)
+    if args.at is not None:
+        return _state(found, args.at, out)
+    return _timeline(found, args.limit, out)
+
+
+def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
+    if args.event is not None:
+        out.write_bytes(RunReader(found.store, found.id).line(args.event) + b"\n")
+        return 0
+    for seq, line in enumerate(found.lines()):
+        if args.at is not None and seq > args.at:
+            break
+        out.write_bytes(line + b"\n")
+    return 0
+
+
+def _event(found: Run, seq: int, out: Output) -> int:
+    event = found.event(seq)
+    # From the line itself, since a newer Playhead may have written fields that this one does not know.
+    document = {**orjson.loads(RunReader(found.store, found.id).line(seq)), "data": event.data}
+    if out.json:
+        out.emit(document)
+        return 0
+    out.styled((f"event {event.seq}", "bold"), f" of {found.id}: ", (one_line(event.kind), "magenta"))
+    for label in ("time", "elapsed_us", "span", "parent", "lane", "key", "prev", "hash"):
+        value = document[label]
+        if label == "elapsed_us":
+            label, value = "elapsed", text.duration(event.elapsed_us)
+        if value is not None:
+            out.styled("  ", (f"{label:<11}", "dim"), one_line(str(value)))
+    print_value(event.data, out)
+    return 0
+
+
+def _timeline(found: Run, limit: int | None, out: Output) -> int:
+    reader = RunReader(found.store, found.id)
+    resolve = safe_resolve(reader)
+    timeline = Timeline(resolve)
+    problem = _take_readable(timeline, reader)
+    summary = timeline.finish()
+    status = status_of(summary, found.path is not None and presence.is_held(found.path))
+    rows = list(timeline.rows())
+    if out.json:
+        _emit(found, summary, status, rows, limit, problem, out)
+    else:
+        if summary.events:
+            print_header(summary, status, out, resolve)
+            _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out)
+            _print_end(found, summary, status, resolve, out)
+        else:
+            out.print(f"{found.id} has no events.")
+        if problem is not None:
+            out.warn(f"playhead: nothing after event {summary.events - 1} can be read: {problem}\n  {problem.hint}")
+    return 0 if problem is None else 3
+
+
+def _take_readable(timeline: Timeline, reader: RunReader) -> PlayheadError | None:
+    """Take events up to the first that cannot be read, and return what was wrong with it."""
+    try:
+        timeline.take_all(reader.events())
+    except BrokenLine as problem:
+        return problem
+    return None
+
+
+def _emit(
+    found: Run,
+    summary: Summary,
+    status: str,
+    rows: list[Row],
+    limit: int | None,
+    problem: PlayheadError | None,
+    out: Output,
+) -> None:
+    follow = safe_resolve(RunReader(found.store, found.id))
+    head, left_out, tail = window(rows, limit)
+    about = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+    for name in ("request", "agent", "git", "ci", "environment", "origin", "tags", "error", "output", "metadata"):
+        about[name] = follow(about[name])
+    about.update(id=found.id, status=status)
+    out.emit(
+        {
+            "run": about,
+            "timeline": [row.as_dict() for row in (*head, *tail)],
+            "left_out": left_out,
+            "problem": None if problem is None else problem.as_dict()["error"],
+        }
+    )
+
+
+def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out: Output) -> None:
+    out.print()
+    head, left_out, tail = window(rows, limit)
+    lanes, seq_width = len(summary.lanes) > 1, max(4, len(str(summary.events)))
+    for row in head:
+        print_row(row, status, out, lanes=lanes, seq_width=seq_width)
+    if left_out:
+        out.styled((f"{'…':>{seq_width}} {text.several(left_out, 'row')} left out; --limit 0 shows all", "dim"))
+    for row in tail:
+        print_row(row, status, out, lanes=lanes, seq_width=seq_width)
+
+
+def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Output) -> None:
+    out.print()
+    sign, style = symbol(status, out)
+    if summary.ended is not None:
+        told = f" · {text.several(summary.after, 'event')} after the end" if summary.after else ""
+        out.styled((f"{sign} {status}", style), f" after {text.duration(summary.duration_us)}{told}")
+    elif status == "crashed":
+        told = in_flight_text(summary)
+        out.styled((f"{sign} crashed", style), " without an end" + (f"; in flight: {told}" if told else ""))
+    else:
+        out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
+    error = text.error_line(resolve(summary.error))
+    if error is not None:
+        out.styled("  ", (one_line(error), "red"))
+    if summary.output is not None:
+        print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+    name = str(found.path) if type(found.store) is OneRun else found.id
+    out.print()
+    out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    out.print(f"      playhead verify {name}")
+    if summary.ended is not None:
+        out.print(f"      playhead replay {name}")
+
+
+def _state(found: Run, seq: int, out: Output) -> int:
+    reader = RunReader(found.store, found.id)
+    reader.line(seq)  # says which events there are, where this one is not
+
+    def resolve(event: Event) -> Event:
+        try:
+            return reader.resolve(event)
+        except MissingContent:
+            return event
+
+    state = state_at(_events_to(reader, seq), seq, resolve)
+    document = {name: getattr(state, name) for name in state.__dataclass_fields__}
+    document["context_pack"] = _with_content(found, state)
+    if out.json:
+        out.emit(document)
+        return 0
+    _print_state(found, state, document["context_pack"], out)
+    return 0
+
+
+def _events_to(reader: RunReader, seq: int) -> Iterator[Event]:
+    """Stop at the event asked for: what stands after it may be damaged."""
+    for event in reader.events():
+        yield event
+        if event.seq >= seq:
+            return
+
+
+def _with_content(found: Run, state: State) -> dict[str, Any] | None:
+    """Add what the context pack said; the first one is empty and no artifact."""
+    pack = state.context_pack
+    if pack is None or not isinstance(pack["name"], str):
+        return pack
+    try:
+        return {**pack, "content": orjson.loads(found.artifact(pack["name"]))}
+    except (PlayheadError, orjson.JSONDecodeError):
+        return pack  # gone or altered, which `verify` says
+
+
+def _print_state(found: Run, state: State, pack: dict[str, Any] | None, out: Output) -> None:
+    out.styled((f"after event {state.seq}", "bold"), f" of {found.id}: ", (one_line(state.kind), "magenta"),
+               f", {text.duration(state.elapsed_us)} into the run")  # fmt: skip
+    out.print(
+        f"  {state.model_calls} calls to models, {state.tool_calls} to tools; tokens {state.tokens_in:,} in →"
+        f" {state.tokens_out:,} out" + (f"; {text.several(state.gaps, 'gap')}" if state.gaps else "")
+    )
+    _heading("open", "nothing" if not state.open_spans else "", out)
+    for item in state.open_spans:
+        kind = item["kind"].partition(".")[0]
+        since = text.duration(state.elapsed_us - item["since_us"])
+        out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
+    for title, call, name in (("last request", state.last_request, "request"), ("last answer", state.last_answer, "response")):
+        _heading(title, "none" if call is None else f"event {call['seq']}", out)
+        if call is not None:
+            print_value(call.get(name, call.get("error")), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+    if pack is not None and pack["name"]:
+        _heading("context pack", f"{pack['name']}, event {pack['seq']}", out)
+        print_value(pack.get("content"), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+    else:
+        _heading("context pack", "empty", out)
+    checks = [f"{item['seq']:>5}  {item['decision']}  {item['capability']} {item['resource'] or ''}" for item in state.policy_checks]
+    made = [f"{item['seq']:>5}  {item['name']}  {item['role'] or ''}" for item in state.artifacts]
+    for title, lines in (("policy checks", checks), ("artifacts", made)):
+        _heading(title, "none" if not lines else f"the last {_LISTED_MAX} of {len(lines)}" if len(lines) > _LISTED_MAX else "", out)
+        for line in lines[-_LISTED_MAX:]:
+            out.print("  " + one_line(line).rstrip())
+
+
+def _heading(title: str, told: str, out: Output) -> None:
+    out.styled((title, "bold"), f": {one_line(told)}" if told else ":")

@@ -1,0 +1,169 @@
+"""Check runs: is each line what was sealed, and is all of it there?"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from playhead._api.reading import load, open_index, open_store
+from playhead.cli.arguments import add_run
+from playhead.cli.output import Output
+from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.ledger.verify import Completeness, Integrity, Verification
+from playhead.replay.readiness import verify_run
+from playhead.store import layout
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views.text import several
+
+_BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3}
+_MEANS = {
+    "complete": "every event that was declared is there",
+    "unattested": "nothing says how many events there should be",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_run(parser, "runs", nargs="*")
+    parser.add_argument("--all", action="store_true", help="every run of the store")
+    parser.add_argument("--deep", action="store_true", help="also recompute the root that run.finished declares")
+    parser.epilog = (
+        "Exit code: 0 intact and complete, 1 broken or missing, 3 unfinished or unattested.\n\n"
+        "examples:\n"
+        "  playhead verify @last\n"
+        "  playhead verify downloads/run_01jqk3…/      a run directory anywhere, also a damaged one\n"
+        "  playhead verify --all --json | jq .store"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    if bool(args.runs) == args.all:
+        raise UsageError("name one or more runs, or --all", hint="For instance `playhead verify @last`.")
+    store = open_store(args.store)
+    if args.all and not store.root.is_dir():
+        raise StoreError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
+    found = _verify_all(store, args.deep, out) if args.all else [_verify_one(name, args) for name in args.runs]
+    documents = [{**msgspec.to_builtins(one), "fidelity": {"verdict": "not_compared"}} for one in found]
+    if out.json:
+        about = _store(store, found)
+        out.emit({"runs": documents, "store": about} if args.all else documents[0] if len(found) == 1 else {"runs": documents})
+    elif args.all:
+        _print_all(store, found, out)
+    else:
+        for one in found:
+            _print(one, out)
+    return exit_code(found)
+
+
+def exit_code(found: list[Verification]) -> int:
+    """Return 1 where any run is broken or missing, 3 where any cannot be judged, else 0."""
+    codes = {_BAD.get(verdict, 0) for one in found for verdict in (one.integrity.verdict, one.completeness.verdict)}
+    return 1 if 1 in codes else max(codes, default=0)
+
+
+def _verify_one(reference: str, args: argparse.Namespace) -> Verification:
+    try:
+        return load(reference, args.store).verify(deep=args.deep)
+    except RunNotFound:
+        for folder in (Path(reference), open_store(args.store).folder(reference)):
+            if _looks_like_a_run(folder):
+                return _without_timeline(folder.absolute().name)
+        raise
+
+
+def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Verification]:
+    with open_index(store) as index:
+        heads = {row[0]: (row[1], row[2]) for row in index.query("SELECT id, head_seq, head_hash FROM runs")[1]}
+    ids = list(store.runs())
+    found: list[Verification] = []
+    with out.progress(len(ids), "verifying") as advance:
+        for id in ids:
+            known = heads.pop(id, (None, None))
+            head = None if known[0] is None else known
+            try:
+                found.append(verify_run(RunReader(store, id), known_head=head, deep=deep))
+            except RunNotFound:
+                if store.folder(id).is_dir():  # else it was pruned meanwhile
+                    found.append(_without_timeline(id))
+            advance(1)
+    # What the index remembers and the disk does not have was removed behind Playhead's back.
+    found += [_gone(id, head[0]) for id, head in heads.items() if not store.folder(id).exists()]
+    return found
+
+
+def _looks_like_a_run(folder: Path) -> bool:
+    return folder.is_dir() and (layout.artifacts_dir(folder).is_dir() or layout.context_pack(folder).is_file())
+
+
+def _without_timeline(id: str) -> Verification:
+    return _unreadable(id, "the run directory has no timeline")
+
+
+def _gone(id: str, head_seq: int | None) -> Verification:
+    events = several((head_seq or 0) + 1, "event")
+    return _unreadable(id, f"the run directory is gone; the index remembers {events} (`playhead reindex` forgets them)")
+
+
+def _unreadable(id: str, message: str) -> Verification:
+    return Verification(
+        run=id,
+        level="broken",
+        integrity=Integrity(verdict="broken", at=0, reason="removed", message=message),
+        completeness=Completeness(verdict="missing", detail=message),
+    )
+
+
+def _store(store: FileStore, found: list[Verification]) -> dict[str, Any]:
+    return {
+        "path": str(store.root),
+        "format": store.version(),
+        "runs": len(found),
+        "integrity": dict(Counter(one.integrity.verdict for one in found)),
+        "completeness": dict(Counter(one.completeness.verdict for one in found)),
+        "levels": dict(Counter(one.level for one in found)),
+    }
+
+
+def _print(one: Verification, out: Output) -> None:
+    good = exit_code([one]) == 0
+    out.styled(one.run, "  ", (one.level, "green" if good else "red" if exit_code([one]) == 1 else "yellow"))
+    integrity, completeness = one.integrity, one.completeness
+    told = integrity.message or f"{several(one.events, 'event')}, each sealed and chained to the one before"
+    if integrity.verdict == "broken":
+        told = f"first bad line: {integrity.at} ({integrity.reason}); {told}"
+    if one.root_checked and integrity.verdict == "intact":
+        told += "; the declared root was recomputed"
+    _claim(out, "integrity", integrity.verdict, told)
+    _claim(out, "completeness", completeness.verdict, completeness.detail or _MEANS[completeness.verdict])
+    _claim(out, "fidelity", "not_compared", "no replay of this run was asked for")
+    if one.open_tail:
+        out.print(f"  {several(one.open_tail, 'event')} came after run.finished")
+
+
+def _claim(out: Output, name: str, verdict: str, told: str) -> None:
+    style = {0: "green", 1: "bold red", 3: "yellow"}[_BAD.get(verdict, 0)] if verdict != "not_compared" else "dim"
+    out.styled(f"  {name:<13}", (f"{verdict.replace('_', ' '):<13}", style), told)
+
+
+def _print_all(store: FileStore, found: list[Verification], out: Output) -> None:
+    if not found:
+        out.print(f"No runs in {store.root}.")
+        return
+    styles = {0: "green", 1: "bold red", 3: "yellow"}
+    rows = []
+    for one in found:
+        told = one.integrity.message if one.integrity.verdict == "broken" else one.completeness.detail
+        style = styles[exit_code([one])]
+        rows.append((one.run, one.events, (one.integrity.verdict, style), (one.completeness.verdict, style), told))
+    out.table(("run", "events", "integrity", "completeness", "detail"), rows, right=("events",))
+    counts = Counter(exit_code([one]) for one in found)
+    out.print(
+        f"\n{several(len(found), 'run')}: {counts[0]} intact and complete, {counts[1]} broken or missing,"
+        f" {counts[3]} unfinished or unattested"
+    )

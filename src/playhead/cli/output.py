@@ -1,0 +1,217 @@
+"""Write answers: `rich` on a terminal, plain text in a pipe, one JSON document with `--json`.
+
+Text that an agent wrote is never interpreted: what could move a cursor, change a colour or turn the reading direction
+is shown as an escape. Heavy modules are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# C0 without tab and newline, DEL, C1, and the marks that change the direction or the line without being seen.
+_INVISIBLE = (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F),
+              *range(0x2066, 0x206A), 0xFEFF)  # fmt: skip
+_ESCAPES = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _INVISIBLE}
+_JSON_ESCAPES = {code: f"\\u{code:04x}" for code in _INVISIBLE if code >= 127}
+_ONE_LINE = {**_ESCAPES, 9: " ", 10: "⏎"}
+
+PLAIN_WIDTH = 100  # of a line in a pipe, where nothing says how wide the reader's page is
+
+Part = str | tuple[str, str]  # text, or text with a style
+
+
+def clean(text: str) -> str:
+    """Return text with everything that a terminal would act on shown as an escape; tabs and newlines stay."""
+    return text if text.isascii() and text.isprintable() else text.translate(_ESCAPES)
+
+
+def one_line(text: str) -> str:
+    """Return clean text without line breaks and tabs."""
+    return text if text.isascii() and text.isprintable() else text.translate(_ONE_LINE)
+
+
+class Output:
+    """Where a command writes. `json` and `terminal` say in which form."""
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        color: bool = True,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        terminal: bool | None = None,
+    ) -> None:
+        self.json = json
+        self.stdout = stdout if stdout is not None else sys.stdout
+        self.stderr = stderr if stderr is not None else sys.stderr
+        self.terminal = not json and (_is_terminal(self.stdout) if terminal is None else terminal)
+        self.color = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.unicode = "utf" in (getattr(self.stdout, "encoding", None) or "utf-8").lower()
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """Return the console of `rich`, made at its first use."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(
+                file=self.stdout, force_terminal=self.terminal, no_color=not self.color, highlight=False, markup=False
+            )
+        return self._console
+
+    @property
+    def width(self) -> int:
+        """Return how many characters a line may have."""
+        if not self.terminal:
+            return PLAIN_WIDTH
+        import shutil
+
+        return max(40, shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns)
+
+    def print(self, text: str = "") -> None:
+        """Write one piece of text to stdout."""
+        self.stdout.write(clean(text) + "\n")
+
+    def styled(self, *parts: Part) -> None:
+        """Write one line whose parts may have a style, such as `("failed", "bold red")`."""
+        if not (self.terminal and self.color):
+            self.print("".join(part if isinstance(part, str) else part[0] for part in parts))
+            return
+        from rich.text import Text
+
+        line = Text()
+        for part in parts:
+            text, style = (part, "") if isinstance(part, str) else part
+            line.append(clean(text), style)
+        self.console.print(line, soft_wrap=True)
+
+    def emit(self, document: Any) -> None:
+        """Write one JSON document to stdout; msgspec structs and dataclasses are welcome."""
+        # JSON may hold these characters as they are; escaped, they mean the same and no terminal acts on them.
+        self.stdout.write(to_json(document).translate(_JSON_ESCAPES) + "\n")
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write exact bytes to stdout."""
+        self.binary.write(data)
+
+    @property
+    def binary(self) -> BinaryIO:
+        """Return stdout for exact bytes, after what was written as text."""
+        self.stdout.flush()
+        return self.stdout.buffer
+
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = (), styles: bool = True
+    ) -> None:
+        """Write a table: fitted to a terminal, aligned text in a pipe. `right` names the columns of numbers.
+
+        A cell is anything with a text; None is empty. A cell `(text, style)` has a style on a terminal.
+        """
+        aligned = set(right)
+        cells = [[_cell(value) for value in row] for row in rows]
+        if self.terminal:
+            self._rich_table(columns, cells, aligned, styles)
+            return
+        widths = [
+            max([_width(column), *(_width(row[number][0]) for row in cells)]) for number, column in enumerate(columns)
+        ]
+        for row in ([(column, "") for column in columns], *cells):
+            padded = [
+                " " * (width - _width(text)) + text if column in aligned else text + " " * (width - _width(text))
+                for (text, _), width, column in zip(row, widths, columns, strict=True)
+            ]
+            self.print("  ".join(padded).rstrip())
+
+    def _rich_table(self, columns: Sequence[str], cells: list[list[tuple[str, str]]], right: set[str], styles: bool) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for column in columns:
+            numeric = column in right
+            table.add_column(Text(one_line(column)), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        for row in cells:
+            table.add_row(*(Text(text, style if styles else "") for text, style in row))
+        self.console.print(table)
+
+    def warn(self, text: str) -> None:
+        """Write one piece of text to stderr."""
+        self.stdout.flush()
+        self.stderr.write(clean(text) + "\n")
+        self.stderr.flush()
+
+    @contextmanager
+    def progress(self, total: int | None, label: str) -> Iterator[Callable[[int], None]]:
+        """Show how far long work is, where stderr is a terminal; gives a function to be told how much more is done."""
+        if not _is_terminal(self.stderr):
+            yield lambda amount: None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(file=self.stderr, no_color=not self.color)
+        with Progress(console=console, transient=True) as bar:
+            task = bar.add_task(one_line(label), total=total)
+            yield lambda amount: bar.advance(task, amount)
+
+
+def to_json(document: Any) -> str:
+    """Return a document as indented JSON."""
+    import orjson
+
+    option = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+    try:
+        return orjson.dumps(document, default=_plain, option=option).decode()
+    except orjson.JSONEncodeError:
+        # A number beyond 64 bits, a file name that is not Unicode, or more than 254 levels.
+        import json
+
+        return json.dumps(document, default=_plain, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__struct_fields__"):
+        import msgspec
+
+        return msgspec.to_builtins(value)
+    if isinstance(value, (bytes, bytearray)):
+        import base64
+
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _cell(value: Any) -> tuple[str, str]:
+    text, style = value if isinstance(value, tuple) else (value, "")
+    return ("" if text is None else one_line(str(text))), style
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: East Asian letters take two."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text
+    )
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False

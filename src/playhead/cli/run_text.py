@@ -1,0 +1,212 @@
+"""Write a run as text: its header, the rows of its timeline, and single events. `show` and `tail` share it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from playhead._clock import SystemClock, parse_utc
+from playhead.cli.output import Output, Part, one_line
+from playhead.errors import PlayheadError
+from playhead.store.reader import RunReader
+from playhead.views import text
+from playhead.views.text import Resolve
+from playhead.views.timeline import Row, Summary
+
+# status: (symbol, symbol where there is only ASCII, style)
+STATUS = {
+    "ok": ("✓", "+", "green"),
+    "error": ("✗", "x", "bold red"),
+    "cancelled": ("⊘", "-", "yellow"),
+    "crashed": ("✗", "x", "bold red"),
+    "running": ("…", ">", "cyan"),
+    "opens": ("▸", ">", "dim"),
+    "open": ("…", ">", "bold yellow"),
+    "point": ("·", ".", "dim"),
+    "allow": ("✓", "+", "green"),
+    "deny": ("⊘", "!", "bold red"),
+    "ask": ("?", "?", "yellow"),
+}
+_KIND_STYLE = {"step": "bold", "model": "magenta", "tool": "cyan", "http": "blue", "process": "blue"}
+_LABELS = {
+    "policy.checked": "policy", "artifact.created": "artifact", "note.added": "note", "gap.noted": "gap",
+    "effect.observed": "effect", "output.written": "wrote", "ambient.read": "ambient", "git.committed": "commit",
+    "ci.reported": "ci", "run.invalidated": "invalidated", "run.reopened": "reopened", "content.erased": "erased",
+}  # fmt: skip
+_DEPTH_SHOWN_MAX = 12  # deeper rows keep this indent, so that they stay readable
+_DURATION_WIDTH = 10
+
+
+def safe_resolve(reader: RunReader) -> Resolve:
+    """Return a function that follows references, and leaves one that leads nowhere as it is: `verify` says so."""
+
+    def follow(value: Any) -> Any:
+        try:
+            return reader.value(value)
+        except (PlayheadError, orjson.JSONDecodeError, UnicodeDecodeError, RecursionError):
+            return value
+
+    return follow
+
+
+def in_flight_text(summary: Summary) -> str:
+    """Say which spans nothing closed."""
+    flying = (f"{item['kind'].partition('.')[0]} {item['name']} (event {item['seq']})" for item in summary.in_flight)
+    return one_line(", ".join(flying))
+
+
+def status_of(summary: Summary, held: bool) -> str:
+    """Say what the run is now: as it ended, or `running` while a writer holds it, or `crashed`."""
+    return summary.ended or ("running" if held else "crashed")
+
+
+def symbol(status: str, out: Output) -> tuple[str, str]:
+    """Return the sign of a status and its style."""
+    sign, plain, style = STATUS.get(status, ("·", ".", "dim"))
+    return (sign if out.unicode else plain), style
+
+
+def print_header(summary: Summary, status: str, out: Output, resolve: Resolve) -> None:
+    """Write what the run was."""
+    sign, style = symbol(status, out)
+    name = one_line(summary.name) or "(no name)"
+    out.styled((f"{sign} ", style), (name, "bold"), "  ", (summary.id, "cyan"), "  ", (status, style))
+    for label, told in _facts(summary, status, resolve, max(40, out.width - 14)):
+        out.styled("  ", (f"{label:<11}", "dim"), one_line(told))
+    if summary.gaps:
+        lost = ", ".join(f"{count} × {reason}" for reason, count in summary.gaps.items())
+        out.styled("  ", (f"{'lost':<11}", "dim"), (one_line(lost), "bold red"))
+    if summary.invalidated:
+        told = f"{summary.invalidated['why']} (by {summary.invalidated['by']}, event {summary.invalidated['seq']})"
+        out.styled("  ", (f"{'invalid':<11}", "dim"), (one_line(told), "bold red"))
+
+
+def _facts(summary: Summary, status: str, resolve: Resolve, width: int) -> list[tuple[str, str]]:
+    started_us = _micros(summary.started)
+    when = summary.started.replace("T", " ")[:19] + " UTC"
+    relative = text.ago(started_us, SystemClock().wall_us())
+    took = "took" if summary.ended else "so far"
+    environment, git, agent = _object(summary.environment), _object(summary.git), _object(summary.agent)
+    spent = summary.tokens_in + summary.tokens_out
+    tokens = f"; tokens {summary.tokens_in:,} in → {summary.tokens_out:,} out" if spent else ""
+    models = f" ({', '.join(summary.models[:4])})" if summary.models else ""
+    facts = [
+        ("started", f"{when}, {relative}" if relative else when),
+        (took, f"{text.duration(summary.duration_us)}, {text.several(summary.events, 'event')}"),
+        ("request", _request(summary.request, resolve, width)),
+        ("agent", f"{agent.get('name')} {agent['version']}" if agent.get("version") else ""),
+        ("code", _code(git)),
+        ("python", _python(environment)),
+        ("ci", text.arguments(summary.ci, width, resolve) if summary.ci else ""),
+        ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
+        ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
+        ("calls", f"{summary.model_calls:,} to models{models}, {summary.tool_calls:,} to tools{tokens}"),
+        ("lanes", text.several(len(summary.lanes), "lane") if len(summary.lanes) > 1 else ""),
+        ("redacted", ", ".join(f"{count} × {rule}" for rule, count in summary.redacted.items())),
+    ]
+    return [(label, text.cut(told, width)) for label, told in facts if told]
+
+
+def _request(request: Any, resolve: Resolve, width: int) -> str:
+    request = resolve(request)
+    if not isinstance(request, dict) or "intent" not in request:
+        return "" if request is None else text.short(request, width, resolve)
+    payload = request.get("payload")
+    told = "" if payload is None else text.arguments(payload, width, resolve)
+    return f"{request['intent']} {told}".strip()
+
+
+def _python(environment: dict[str, Any]) -> str:
+    python, platform = _object(environment.get("python")), _object(environment.get("platform"))
+    machine = " ".join(str(platform[name]) for name in ("system", "machine") if platform.get(name))
+    return ", ".join(filter(None, (str(python.get("version") or ""), machine)))
+
+
+def _code(git: dict[str, Any]) -> str:
+    if not git.get("commit"):
+        return ""
+    told = str(git["commit"])[:10]
+    if git.get("branch"):
+        told += f" on {git['branch']}"
+    return told + (", with uncommitted changes" if git.get("dirty") else "")
+
+
+def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int) -> None:
+    """Write one row of a timeline: seq, lane, sign, what it was, and how long it took at the right edge."""
+    shown = row.status
+    sign, style = symbol(shown, out)
+    left: list[tuple[str, str]] = [(f"{row.seq:>{seq_width}} ", "dim")]
+    if lanes:
+        left.append((f"{text.cut(row.lane, 7):<7} ", "dim"))
+    left += [("  " * min(row.depth, _DEPTH_SHOWN_MAX), ""), (f"{sign} ", style)]
+    left += _label(row)
+    took = _took(row, status)
+    _print_fitted(out, left, took)
+    if row.error is not None:
+        indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
+        out.styled(indent, (text.cut(one_line(row.error), max(40, out.width - len(indent))), "red"))
+
+
+def _label(row: Row) -> list[tuple[str, str]]:
+    label = _LABELS.get(row.kind, row.kind)
+    parts = [(label, _KIND_STYLE.get(row.kind, "dim"))]
+    if row.name:
+        parts.append((f" {row.name}", "bold" if row.kind == "step" else ""))
+    if row.detail:
+        opens, closes = ("(", ")") if row.kind == "tool" else (" ", "")
+        parts.append((f"{opens}{row.detail}{closes}", "dim" if row.kind == "step" else ""))
+    if row.tokens_in is not None or row.tokens_out is not None:
+        parts.append((f" · {row.tokens_in or 0:,} → {row.tokens_out or 0:,} tokens", ""))
+    if row.kind == "policy.checked":
+        parts.append((f" · {row.status}", STATUS.get(row.status, STATUS["error"])[2]))
+    if row.result:
+        parts.append((f" → {row.result}" if row.kind in ("tool", "process", "http") else f" · {row.result}", ""))
+    if row.folded > 1:
+        parts.append((f" (and {row.folded - 1:,} more, to event {row.end_seq})", "dim"))
+    return [(one_line(told), style) for told, style in parts]
+
+
+def _took(row: Row, status: str) -> tuple[str, str]:
+    if row.duration_us is not None:
+        return text.duration(row.duration_us), "dim"
+    if row.status == "open":
+        return ("in flight", "bold red") if status == "crashed" else ("open", "cyan")
+    return "", ""
+
+
+def _print_fitted(out: Output, left: list[tuple[str, str]], right: tuple[str, str]) -> None:
+    """Write parts from the left, cut where the line is full, and one part at the right edge."""
+    room = out.width - _DURATION_WIDTH - 1
+    parts: list[Part] = []
+    for told, style in left:
+        told = text.cut(told, room)
+        room -= len(told)
+        parts.append((told, style))
+        if room <= 0:
+            break
+    if right[0]:
+        parts += [" " * max(1, room + 1 + _DURATION_WIDTH - len(right[0])), right]
+    out.styled(*parts)
+
+
+def print_value(value: Any, out: Output, limit: int | None = None, indent: str = "  ") -> None:
+    """Write a plain value as indented JSON, cut at `limit` characters."""
+    from playhead.cli.output import to_json
+
+    told = value if isinstance(value, str) else to_json(value)
+    if limit is not None and len(told) > limit:
+        told = f"{told[:limit]}… ({len(told) - limit:,} more characters)"
+    for line in told.split("\n"):
+        out.print(indent + line)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _micros(time: str) -> int | None:
+    try:
+        return parse_utc(time)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,179 @@
+"""Name everything that can go wrong, once.
+
+    PlayheadError
+    ├── UsageError              what was asked cannot be asked
+    │   ├── BadName             an artifact name that could leave the run directory, or is unusable
+    │   └── ConfigError         a setting that cannot be read
+    ├── RunNotFound             no run answers to that name
+    │   └── AmbiguousRun        more than one does
+    ├── StoreError              the place where runs are kept cannot be used
+    │   └── StoreTooNew         a newer Playhead wrote it; reading still works
+    ├── LedgerError             a timeline could not be extended or read
+    │   ├── WriteFailed         the operating system refused the bytes
+    │   ├── LedgerClosed        the writer was closed
+    │   └── BrokenLine          a line is not what a line must be
+    ├── MissingContent          a blob or a referenced line is gone
+    ├── NotReplayable           playback was refused; `reasons` says why
+    ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
+    ├── RecordedError           the recorded run ended in this error
+    └── PolicyDenied            a policy said no
+
+Each class has a stable `code` for scripts, and each instance may carry a `hint` that says what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PlayheadError(Exception):
+    """Base of every error that Playhead raises on purpose."""
+
+    code = "error"
+    default_hint = ""
+
+    def __init__(self, message: str, *, hint: str | None = None, detail: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = self.default_hint if hint is None else hint
+        self.detail = detail
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the one JSON shape that errors have everywhere."""
+        return {"error": {"code": self.code, "message": self.message, "hint": self.hint, "detail": self.detail}}
+
+
+class UsageError(PlayheadError):
+    """What was asked cannot be asked."""
+
+    code = "usage"
+
+
+class BadName(UsageError):
+    """An artifact name that could leave the run directory, or that no file can have."""
+
+    code = "bad_name"
+    default_hint = "Use a relative name such as 'patch.diff' or 'logs/test.txt'."
+
+
+class ConfigError(UsageError):
+    """A setting cannot be read."""
+
+    code = "config"
+    default_hint = "See docs/reference/configuration.md for every setting and its form."
+
+
+class RunNotFound(PlayheadError):
+    """No run answers to that name."""
+
+    code = "run_not_found"
+    default_hint = "`playhead ls` lists the runs of this store; `--store DIR` names another one."
+
+
+class AmbiguousRun(RunNotFound):
+    """More than one run begins with that prefix."""
+
+    code = "run_ambiguous"
+    default_hint = "Give more letters of the id."
+
+
+class StoreError(PlayheadError):
+    """The place where runs are kept cannot be used."""
+
+    code = "store"
+    default_hint = "`playhead doctor` says what is wrong with the store."
+
+
+class StoreTooNew(StoreError):
+    """A newer Playhead wrote this store; it can be read, not written."""
+
+    code = "store_too_new"
+    default_hint = "Upgrade with `pip install -U playhead`; reading works meanwhile."
+
+
+class LedgerError(PlayheadError):
+    """A timeline could not be extended or read."""
+
+    code = "ledger"
+
+
+class WriteFailed(LedgerError):
+    """The operating system refused the bytes of an event."""
+
+    code = "write_failed"
+    default_hint = "Free some space or fix the permissions of the store; `playhead doctor` checks both."
+
+
+class LedgerClosed(LedgerError):
+    """The writer of this run was closed."""
+
+    code = "ledger_closed"
+    default_hint = "Record inside `with playhead.record(...)`."
+
+
+class BrokenLine(LedgerError):
+    """A line is not what a line must be."""
+
+    code = "broken_line"
+    default_hint = "`playhead verify RUN` names the first bad line and what is wrong with it."
+
+
+class MissingContent(PlayheadError):
+    """A blob or a referenced line is gone."""
+
+    code = "missing_content"
+    default_hint = "`playhead verify RUN` lists what is missing."
+
+
+class NotReplayable(PlayheadError):
+    """Playback was refused. `reasons` holds the named reasons, most important first."""
+
+    code = "not_replayable"
+    default_hint = "`--force` (or force=True) plays back what there is, with a warning."
+
+    def __init__(self, message: str, *, reasons: list[str], hint: str | None = None, detail: Any = None) -> None:
+        super().__init__(message, hint=hint, detail=detail)
+        self.reasons = reasons
+
+
+class EnvelopeMismatch(PlayheadError):
+    """The request is not the one that was recorded."""
+
+    code = "envelope_mismatch"
+    default_hint = "This run answers another request: execute the agent, or look with playhead.find(envelope=...)."
+
+    def __init__(self, message: str, *, expected: str, actual: str) -> None:
+        super().__init__(message, detail={"expected": expected, "actual": actual})
+        self.expected = expected
+        self.actual = actual
+
+
+ReplayHashMismatch = EnvelopeMismatch
+
+
+class RecordedError(PlayheadError):
+    """The recorded run ended in this error; `error` is what was recorded."""
+
+    code = "recorded_error"
+    default_hint = "This is the original error played back, not a new failure."
+
+    def __init__(self, message: str, *, error: dict[str, Any]) -> None:
+        super().__init__(message, detail=error)
+        self.error = error
+
+
+class PolicyDenied(PlayheadError):
+    """A policy said no. The decision is in the timeline."""
+
+    code = "policy_denied"
+    default_hint = "The decision and its rule are in the timeline (`playhead show @last`)."
+
+    def __init__(self, message: str, *, capability: str, resource: str | None, rule: str, reason: str) -> None:
+        super().__init__(
+            message,
+            detail={"capability": capability, "resource": resource, "rule": rule, "reason": reason},
+        )
+        self.capability = capability
+        self.resource = resource
+        self.rule = rule
+        self.reason = reason

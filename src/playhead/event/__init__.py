@@ -1,0 +1,1 @@
+"""What a fact is: the line, its kinds, plain values, keys, schema."""

@@ -1,0 +1,332 @@
+"""Type the payload of every kind.
+
+Fields are only ever added, each with a default, so that old lines stay readable. Fields that a newer Playhead wrote
+survive in the raw line; a breaking change is a new kind. `Any` stands for a plain value (event/plain.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, cast
+
+import msgspec
+
+Phase = Literal["opens", "closes", "point"]
+Status = Literal["ok", "error", "cancelled"]
+
+
+class Payload(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Base of all payloads."""
+
+    KIND: ClassVar[str]
+    PHASE: ClassVar[Phase] = "point"
+
+
+class RunStarted(Payload):
+    """Open a run: who was asked what, where the code came from, how to start it again."""
+
+    KIND = "run.started"
+    PHASE = "opens"
+    name: str
+    input: dict[str, Any] | None = None  # the request envelope: intent, payload, metadata, id, time, trace
+    envelope_hash: str | None = None
+    agent: dict[str, Any] | None = None  # name, version
+    entrypoint: dict[str, Any] | None = None  # argv, cwd, executable, module, qualname, file
+    environment: dict[str, Any] | None = None  # python, platform, packages
+    git: dict[str, Any] | None = None  # commit, branch, dirty, root, remote, untracked
+    ci: dict[str, Any] | None = None  # provider, run_id, job, commit, branch, url
+    context_pack: str | None = None  # digest of context_pack.json at the start
+    policy: dict[str, Any] | None = None  # mode, digest of policy_snapshot.json
+    origin: dict[str, Any] | None = None  # run, mode, at: for replays and child runs
+    external_id: str | None = None
+    tags: dict[str, str] = {}
+    redaction: dict[str, Any] | None = None  # version, rules in force
+    sdk: dict[str, Any] | None = None  # name, version
+
+
+class RunFinished(Payload):
+    """Close a run's body; `events` counts the lines up to and including this one."""
+
+    KIND = "run.finished"
+    PHASE = "closes"
+    status: Status
+    output: Any = None
+    metadata: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
+    events: int | None = None
+    root: str | None = None
+    redacted: dict[str, int] = {}
+
+
+class RunInvalidated(Payload):
+    """Declare that this run must not be played back."""
+
+    KIND = "run.invalidated"
+    why: str
+    by: str | None = None
+
+
+class RunReopened(Payload):
+    """Go on after run.finished."""
+
+    KIND = "run.reopened"
+    why: str | None = None
+
+
+class ContentErased(Payload):
+    """Say which value was erased, and why."""
+
+    KIND = "content.erased"
+    seq: int
+    path: str
+    why: str | None = None
+    by: str | None = None
+
+
+class StepStarted(Payload):
+    """Open a step that the author named."""
+
+    KIND = "step.started"
+    PHASE = "opens"
+    name: str
+    attempt: int = 1
+    attributes: dict[str, Any] = {}
+    # Set when an agent adopts the process's run: the request it was asked, as in run.started.
+    adopts: bool = False
+    input: Any = None
+    envelope_hash: str | None = None
+    agent: dict[str, Any] | None = None
+    entrypoint: dict[str, Any] | None = None
+
+
+class StepFinished(Payload):
+    """Close a step, with what was set while it was open."""
+
+    KIND = "step.finished"
+    PHASE = "closes"
+    status: Status
+    error: dict[str, Any] | None = None
+    attributes: dict[str, Any] = {}
+    adopts: bool = False
+    output: Any = None
+    metadata: dict[str, Any] = {}
+    redacted: dict[str, int] = {}  # of an agent that adopted the run: what its process removed, by rule
+
+
+class Usage(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Count tokens."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+class ModelInvoked(Payload):
+    """Ask a model; one for each attempt on the wire."""
+
+    KIND = "model.invoked"
+    PHASE = "opens"
+    provider: str | None = None
+    model: str | None = None
+    request: Any = None
+    attempt: int = 1
+
+
+class ModelResponded(Payload):
+    """Record what the model answered, or how it failed."""
+
+    KIND = "model.responded"
+    PHASE = "closes"
+    status: Status
+    response: Any = None
+    usage: Usage | None = None
+    finish: str | None = None
+    chunks: Any = None
+    error: dict[str, Any] | None = None
+    model: str | None = None  # as the provider named it, where it differs from what was asked
+
+
+class ToolCalled(Payload):
+    """Call a tool."""
+
+    KIND = "tool.called"
+    PHASE = "opens"
+    name: str
+    input: Any = None
+    effects: list[str] = []  # read, write, irreversible
+
+
+class ToolReturned(Payload):
+    """Record what the tool gave back."""
+
+    KIND = "tool.returned"
+    PHASE = "closes"
+    status: Status
+    output: Any = None
+    error: dict[str, Any] | None = None
+    chunks: int | None = None  # how many items a generator yielded; they are the output
+
+
+class HttpSent(Payload):
+    """Send a request that no dialect knows."""
+
+    KIND = "http.sent"
+    PHASE = "opens"
+    method: str
+    url: str
+    headers: list[Any] = []
+    body: Any = None
+
+
+class HttpReceived(Payload):
+    """Record the answer to it."""
+
+    KIND = "http.received"
+    PHASE = "closes"
+    outcome: Status
+    status: int | None = None
+    headers: list[Any] = []
+    body: Any = None
+    chunks: Any = None
+    error: dict[str, Any] | None = None
+
+
+class ProcessStarted(Payload):
+    """Start a process."""
+
+    KIND = "process.started"
+    PHASE = "opens"
+    argv: list[str]
+    cwd: str | None = None
+    stdin: Any = None
+
+
+class ProcessExited(Payload):
+    """Record how it ended; a process killed by a signal has a negative exit code, as in subprocess."""
+
+    KIND = "process.exited"
+    PHASE = "closes"
+    status: Status
+    exit_code: int | None = None
+    output: Any = None
+    error: dict[str, Any] | None = None
+
+
+class OutputWritten(Payload):
+    """Keep what the program wrote to its own stdout or stderr."""
+
+    KIND = "output.written"
+    stream: Literal["stdout", "stderr"]
+    text: Any  # a string, or `$bytes` where it is not UTF-8
+
+
+class PolicyChecked(Payload):
+    """Record a policy decision, allow included."""
+
+    KIND = "policy.checked"
+    capability: str
+    decision: Literal["allow", "deny", "ask"]
+    resource: str | None = None
+    rule: str = "none"
+    reason: str | None = None
+    mode: Literal["observe", "enforce"] = "observe"
+    context: dict[str, Any] = {}
+
+
+class ArtifactCreated(Payload):
+    """Name a file that this run produced."""
+
+    KIND = "artifact.created"
+    name: str
+    digest: str
+    size: int
+    role: str | None = None  # patch, log, test_results, context_pack, diff
+    media: str | None = None
+
+
+class EffectObserved(Payload):
+    """Record what the process did outside itself."""
+
+    KIND = "effect.observed"
+    what: str  # file.written, file.deleted, file.renamed, process.started, socket.connected, environment.changed
+    target: str
+    detail: dict[str, Any] = {}
+
+
+class AmbientRead(Payload):
+    """Pack reads of nondeterminism that is not a call."""
+
+    KIND = "ambient.read"
+    reads: list[Any] = []
+
+
+class GitCommitted(Payload):
+    """Record a commit made during the run."""
+
+    KIND = "git.committed"
+    commit: str
+    files: list[str] = []
+    patch: str | None = None  # artifact name
+    message: str | None = None
+    author: str | None = None
+    authored: str | None = None
+    parents: list[str] = []
+
+
+class CiReported(Payload):
+    """Record a result that CI reported."""
+
+    KIND = "ci.reported"
+    job: str | None = None
+    step: str | None = None
+    result: str | None = None
+    test: dict[str, Any] | None = None
+    log: Any = None
+
+
+class NoteAdded(Payload):
+    """Keep a remark."""
+
+    KIND = "note.added"
+    text: str
+    data: Any = None
+
+
+class GapNoted(Payload):
+    """Declare what could not be recorded, with the exact count."""
+
+    KIND = "gap.noted"
+    reason: str
+    count: int = 1
+    detail: Any = None
+
+
+PAYLOADS: dict[str, type[Payload]] = {
+    payload.KIND: payload
+    for payload in cast(
+        "list[type[Payload]]",
+        [
+            RunStarted, RunFinished, RunInvalidated, RunReopened, ContentErased,
+            StepStarted, StepFinished, ModelInvoked, ModelResponded, ToolCalled, ToolReturned,
+            HttpSent, HttpReceived, ProcessStarted, ProcessExited, OutputWritten, PolicyChecked,
+            ArtifactCreated, EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted,
+        ],
+    )
+}  # fmt: skip
+
+OPENING_TO_CLOSING: dict[str, str] = {
+    "run.started": "run.finished",
+    "step.started": "step.finished",
+    "model.invoked": "model.responded",
+    "tool.called": "tool.returned",
+    "http.sent": "http.received",
+    "process.started": "process.exited",
+}
+CLOSING = frozenset(OPENING_TO_CLOSING.values())
+CALLS = frozenset({"model.invoked", "tool.called", "http.sent", "process.started"})
+
+
+def phase(kind: str) -> Phase:
+    """Say whether a kind opens a span, closes one, or stands alone; an unknown kind stands alone."""
+    payload = PAYLOADS.get(kind)
+    return payload.PHASE if payload else "point"

@@ -1,0 +1,374 @@
+"""Walk a value once: check every node, mark what JSON has no form for, and note what is large.
+
+Only what must change is copied. Most values are plain already; a fast walk finds that out and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from playhead import _limits
+from playhead.event.plain import Mark, mark, text_mark
+
+dumps = orjson.dumps
+
+_MIN = _limits.REFERENCE_BYTES_MIN
+_EXACT = _limits.INTEGER_EXACT_MAX
+_TRACKED_FROM = 4  # cycles are looked for below this depth only: most values never get there
+_USUAL_KEYS_MAX = 4096
+_SURVEYED_TO = 12  # depth to which the fast walk goes
+
+BinaryGate = Callable[[bytes], bytes]
+
+
+class Keys:
+    """Remember keys that were looked at and need no mark: most keys come again and again."""
+
+    def __init__(self, is_secret: Callable[[str], bool] | None = None) -> None:
+        self.usual: set[str] = set()
+        self.is_secret = is_secret
+
+
+_KEYS = Keys()
+
+
+class _NotPlain(Exception):
+    """The fast walk met something that it does not handle."""
+
+
+class Plainer:
+    """Check and mark one value. Use once per value; `plain()` is the short form."""
+
+    marked = False  # the value is plain already: its `$` keys are marks
+    careful = False  # look at every text and key for what the encoder refuses: lone surrogates, subclasses of str
+    unusual_keys = False  # found keys that sort differently in UTF-16 and in UTF-8
+    depth_max = _limits.DEPTH_MAX
+    size = 0  # of the value looked at last, approximately
+
+    secret_fields = False  # found a key that `keys` calls secret
+
+    def __init__(
+        self,
+        gate: BinaryGate | None = None,
+        keys: Keys | None = None,
+        *,
+        marked: bool = False,
+        careful: bool = False,
+    ) -> None:
+        self.keys = keys or _KEYS
+        self.big: dict[int, int] = {}  # id of a container → its approximate size, if over the reference limit
+        self.dense: dict[int, Any] = {}  # id → dicts whose own small parts are over it
+        self.lists: list[list[Any]] = []  # arrays over it
+        self.long: list[str] = []  # texts over it
+        self.blobs: list[tuple[str, bytes]] = []
+        self.floats: list[float] = []
+        self.path: list[int] = []  # ids of the containers we are in, below the first few levels
+        self.gate = gate
+        if marked:
+            self.marked = True
+        if careful:
+            self.careful = True
+
+    def value(self, value: Any) -> Any:
+        """Return the plain form: the value itself where nothing had to change."""
+        if type(value) is dict and not self.marked and not self.careful:
+            try:
+                self.size = self._survey(value)
+                return value
+            except _NotPlain:
+                self.big.clear()
+                self.dense.clear()
+                self.lists.clear()
+                self.long.clear()
+                self.floats.clear()
+        return self._any(value, 0)
+
+    def _survey(self, value: dict[str, Any]) -> int:
+        """Note sizes in a value that is plain already, as most are; raise _NotPlain at the first thing that is not.
+
+        Closures and no bookkeeping make it faster than the general walk, which does the same and more.
+        """
+        big, long, lists, dense, floats, usual = self.big, self.long, self.lists, self.dense, self.floats, self.keys.usual
+
+        def fields(value: dict[str, Any], depth: int) -> int:
+            if depth > _SURVEYED_TO:
+                raise _NotPlain  # perhaps a cycle
+            if not value.keys() <= usual:
+                self._look_at_keys(value)
+            small, large = 10 * len(value), 0
+            for item in value.values():
+                kind = type(item)
+                if kind is str:
+                    size = len(item)
+                    if size > _MIN:
+                        long.append(item)
+                elif kind is dict:
+                    size = fields(item, depth + 1)
+                elif kind is list:
+                    size = items(item, depth + 1)
+                elif item is None or kind is bool:
+                    continue
+                elif (kind is int and -_EXACT <= item <= _EXACT) or (kind is float and item - item == 0.0):
+                    if kind is float:
+                        floats.append(item)
+                    continue
+                else:
+                    raise _NotPlain
+                if size > _MIN:
+                    large += size
+                else:
+                    small += size
+            size = small + large
+            if size > _MIN:
+                big[id(value)] = size
+                if small > _MIN:
+                    dense[id(value)] = value
+            return size
+
+        def items(value: list[Any], depth: int) -> int:
+            if depth > _SURVEYED_TO:
+                raise _NotPlain  # perhaps a cycle
+            total = 2
+            for item in value:
+                kind = type(item)
+                if kind is dict:
+                    if len(item) == 2 and item.keys() <= usual:  # a message: role and content, spared a call
+                        one, two = item.values()
+                        if type(one) is type(two) is str:
+                            size = len(one) + len(two) + 20
+                            total += size
+                            if size > _MIN:
+                                big[id(item)] = size
+                                if len(one) > _MIN:
+                                    long.append(one)
+                                if len(two) > _MIN:
+                                    long.append(two)
+                                elif len(one) <= _MIN:
+                                    dense[id(item)] = item
+                            continue
+                    total += fields(item, depth + 1)
+                elif kind is str:
+                    total += len(item) + 3
+                    if len(item) > _MIN:
+                        long.append(item)
+                elif kind is list:
+                    total += items(item, depth + 1)
+                elif (kind is int and -_EXACT <= item <= _EXACT) or (kind is float and item - item == 0.0):
+                    total += 9
+                    if kind is float:
+                        floats.append(item)
+                elif item is None or kind is bool:
+                    total += 6
+                else:
+                    raise _NotPlain
+            if total > _MIN:
+                big[id(value)] = total
+                lists.append(value)
+            return total
+
+        return fields(value, 0)
+
+    def _look_at_keys(self, value: dict[Any, Any]) -> None:
+        for key in value:
+            if key not in self.keys.usual and not self._key_is_plain(key, value):
+                raise _NotPlain
+
+    def _any(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is dict or kind is Mark:
+            return self._dict(value, depth)
+        if kind is list:
+            return self._list(value, depth)
+        self.size = 8
+        if kind is str:
+            self.size = len(value)
+            if self.size > _MIN:
+                self.long.append(value)
+            return text_mark(value) if self.careful else value
+        if kind is float:
+            if value - value == 0.0:
+                self.floats.append(value)
+                return value
+            return mark(value)
+        if kind is int:
+            return value if -_EXACT <= value <= _EXACT else mark(value)
+        if value is None or kind is bool:
+            return value
+        return self._odd(value, depth)
+
+    def _dict(self, value: dict[str, Any], depth: int) -> Any:
+        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+            return stop
+        depth += 1
+        if not value.keys() <= self.keys.usual and not all([self._key_is_plain(key, value) for key in value]):
+            return self._instead(_pairs(value), depth)
+        changes: dict[int, Any] | None = None
+        small = 10 * len(value)  # approximate bytes in small parts, keys and punctuation
+        large = 0
+        for item in value.values():
+            kind = type(item)
+            if kind is str:
+                length = len(item)
+                if length > _MIN:
+                    large += length
+                    self.long.append(item)
+                else:
+                    small += length
+                if not self.careful:
+                    continue
+                new: Any = text_mark(item)
+            elif item is None or kind is bool:
+                continue
+            elif kind is int:
+                if -_EXACT <= item <= _EXACT:
+                    continue
+                new = mark(item)
+            else:
+                new = self._dict(item, depth) if kind is dict else self._any(item, depth)
+                if self.size > _MIN:
+                    large += self.size
+                else:
+                    small += self.size
+            if new is not item:
+                if changes is None:
+                    changes = {}
+                changes[id(item)] = new
+        self.size = size = small + large
+        if depth > _TRACKED_FROM + 1:
+            self.path.pop()
+        if changes is not None:
+            value = type(value)((key, changes.get(id(item), item)) for key, item in value.items())
+        if size > _MIN:
+            self.big[id(value)] = size
+            if small > _MIN:
+                self.dense[id(value)] = value
+        return value
+
+    def _key_is_plain(self, key: Any, owner: dict[Any, Any]) -> bool:
+        """Look at a key that is not among the usual ones."""
+        if type(key) is not str:
+            return False
+        if key[:1] == "$":
+            return self.marked or type(owner) is Mark
+        if not key.isascii():
+            self.unusual_keys = True
+            return not self.careful or text_mark(key) is key
+        if self.keys.is_secret is not None and self.keys.is_secret(key):
+            self.secret_fields = True
+        elif not self.careful and len(self.keys.usual) < _USUAL_KEYS_MAX:
+            self.keys.usual.add(key)
+        return True
+
+    def _list(self, value: list[Any], depth: int) -> Any:
+        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+            return stop
+        changed: list[Any] | None = None
+        size = 2
+        depth += 1
+        for position, item in enumerate(value):
+            kind = type(item)
+            if kind is dict:
+                new = self._dict(item, depth)
+                size += self.size + 1
+            elif kind is str and not self.careful:
+                length = len(item)
+                size += length + 3
+                if length > _MIN:
+                    self.long.append(item)
+                continue
+            else:
+                new = self._any(item, depth)
+                size += self.size + 1
+            if new is not item:
+                if changed is None:
+                    changed = value.copy()
+                changed[position] = new
+        self.size = size
+        if depth > _TRACKED_FROM + 1:
+            self.path.pop()
+        out = value if changed is None else changed
+        if size > _MIN:
+            self.big[id(out)] = size
+            self.lists.append(out)
+        return out
+
+    def _instead(self, marked: Any, depth: int) -> Any:
+        """Go on with a mark in place of the dict we are in, which stays on the path."""
+        out = self._any(marked, depth)
+        if depth > _TRACKED_FROM + 1:
+            self.path.pop()
+        return out
+
+    def _odd(self, value: Any, depth: int) -> Any:
+        if type(value) in (bytes, bytearray, memoryview):
+            return self._binary(value)
+        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+            return stop
+        marked = mark(value)
+        name = next(iter(marked)) if type(marked) is Mark else ""
+        out = self._any(marked, depth + 1)
+        if name in ("$set", "$frozenset") and type(out) is Mark:
+            out[name] = sorted(out[name], key=dumps)
+        if depth > _TRACKED_FROM:
+            self.path.pop()
+        return out
+
+    def _binary(self, value: bytes | bytearray | memoryview) -> Any:
+        data = bytes(value)
+        if self.gate is not None:
+            data = self.gate(data)
+        if len(data) <= _MIN:
+            self.size = len(data) * 4 // 3 + 12
+            return mark(data if type(value) is memoryview else type(value)(data))
+        self.size = 100
+        kind = "bytearray" if type(value) is bytearray else "bytes"
+        return self.spill(data, kind)
+
+    def spill(self, data: bytes, kind: str) -> Mark:
+        """Put bytes aside as a blob and return what stands for them."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.blobs.append((digest, data))
+        return Mark({"$blob": digest, "len": len(data), "as": kind})
+
+    def _enter(self, value: Any, depth: int) -> Mark | None:
+        """Put a container on the path, or say why it is not gone into."""
+        if id(value) in self.path:
+            self.size = 30
+            return Mark({"$cycle": len(self.path) - self.path.index(id(value))})
+        if depth > self.depth_max:
+            self.size = 60
+            return Mark({"$repr": f"<nested more than {self.depth_max} levels>", "type": type(value).__name__})
+        self.path.append(id(value))
+        return None
+
+
+def _pairs(value: dict[Any, Any]) -> Mark:
+    return Mark({"$dict": [[key, item] for key, item in value.items()]})
+
+
+def plain(value: Any) -> Any:
+    """Return the plain form of one value, with nothing replaced by references; large binaries stay inside."""
+    plainer = Plainer()
+    out = plainer.value(value)
+    try:
+        dumps(out)
+    except TypeError:  # lone surrogates
+        plainer = Plainer(careful=True)
+        out = plainer.value(value)
+    return inline_blobs(out, dict(plainer.blobs)) if plainer.blobs else out
+
+
+def inline_blobs(value: Any, blobs: dict[str, bytes]) -> Any:
+    """Put large binaries back inside a plain value."""
+    if type(value) is list:
+        return [inline_blobs(item, blobs) for item in value]
+    if isinstance(value, dict):
+        if type(value) is Mark and "$blob" in value:
+            data = blobs[value["$blob"]]
+            return mark(bytearray(data) if value["as"] == "bytearray" else data)
+        return type(value)({key: inline_blobs(item, blobs) for key, item in value.items()})
+    return value

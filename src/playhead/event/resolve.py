@@ -1,0 +1,140 @@
+"""Read references back: give every value as it was, whatever it was written as.
+
+References are absolute (`<seq>#<pointer into that event's data>`), so each is followed on its own. A conversation of n
+turns is a chain of n `$extends`: it is followed in a loop, never by recursion, and recent ends are kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from playhead import _limits
+from playhead.errors import MissingContent
+from playhead.event.plain import mark
+
+_REFERENCES = ("$same", "$extends", "$blob", "$commit")
+
+
+class Resolver:
+    """Resolve the values of one run.
+
+    `fetch` gives the unresolved data of an event by seq; `blob` the bytes of a digest; `private` the bytes behind a
+    commitment, or None where they were erased.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int], Any],
+        blob: Callable[[str], bytes],
+        private: Callable[[str], bytes | None] | None = None,
+    ) -> None:
+        self._fetch = fetch
+        self._blob = blob
+        self._private = private
+        self._known: OrderedDict[str, Any] = OrderedDict()
+
+    def resolve(self, value: Any) -> Any:
+        """Return the value with every reference replaced; parts without any are returned as they are."""
+        if type(value) is list:
+            items = [self.resolve(item) for item in value]
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        if type(value) is not dict:
+            return value
+        if (first := next(iter(value), "")) in _REFERENCES:
+            return self._reference(first, value)
+        fields = {key: self.resolve(item) for key, item in value.items()}
+        return fields if any(fields[key] is not value[key] for key in value) else value
+
+    def _reference(self, name: str, value: dict[str, Any]) -> Any:
+        match name:
+            case "$same":
+                return self._target(value["$same"])
+            case "$extends":
+                return self._array(value)
+            case "$blob":
+                return self.resolve(self._load(value))
+            case _:
+                return self._committed(value)
+
+    def _committed(self, value: dict[str, Any]) -> Any:
+        data = self._private(value["$commit"]) if self._private else None
+        return value if data is None else self.resolve(orjson.loads(data))
+
+    def _target(self, reference: str) -> Any:
+        if reference in self._known:
+            self._known.move_to_end(reference)
+            return self._known[reference]
+        out = self.resolve(self._locate(reference))
+        self._keep(reference, out)
+        return out
+
+    def _keep(self, reference: str, value: Any) -> None:
+        self._known[reference] = value
+        if len(self._known) > _limits.RESOLVED_LINES_CACHED_MAX:
+            self._known.popitem(last=False)
+
+    def _array(self, node: dict[str, Any]) -> list[Any]:
+        tails: list[tuple[int, list[Any]]] = []
+        base: Any = node
+        reference = ""
+        while type(base) is dict and "$extends" in base:
+            tails.append((base["keep"], base["then"]))
+            reference = base["$extends"]
+            base = self._known.get(reference)
+            if base is None:
+                base = self._locate(reference)
+        items = self.resolve(base)
+        if type(items) is not list:
+            raise MissingContent(f"{reference} is not an array, though another event extends it")
+        for keep, then in reversed(tails):
+            if keep > len(items):
+                raise MissingContent(f"{reference} has {len(items)} items, {keep} are referred to")
+            items = items[:keep] + [self.resolve(item) for item in then]
+        return items
+
+    def _locate(self, reference: str) -> Any:
+        """Follow a pointer through unresolved data."""
+        seq, _, pointer = reference.partition("#")
+        try:
+            node = self._fetch(int(seq))
+            for part in pointer.split("/")[1:]:
+                node = self._step(node, part.replace("~1", "/").replace("~0", "~"))
+        except (KeyError, IndexError, ValueError, TypeError) as problem:
+            raise MissingContent(f"nothing is at {reference}, though another event refers to it") from problem
+        return node
+
+    def _step(self, node: Any, part: str) -> Any:
+        while type(node) is dict and (first := next(iter(node), "")) in _REFERENCES:
+            if first == "$same":
+                node = self._locate(node["$same"])
+            elif first == "$extends":
+                position = int(part)
+                if position >= node["keep"]:
+                    return node["then"][position - node["keep"]]
+                node = self._locate(node["$extends"])
+            elif first == "$blob":
+                node = self._load(node)
+            else:
+                node = self._committed(node)
+        return node[int(part)] if type(node) is list else node[part]
+
+    def _load(self, node: dict[str, Any]) -> Any:
+        data = self._blob(node["$blob"])
+        match node.get("as"):
+            case "json":
+                return orjson.loads(data)
+            case "text":
+                return data.decode()
+            case "bytearray":
+                return dict(mark(bytearray(data)))
+            case _:
+                return dict(mark(data))
+
+
+def has_references(line: bytes) -> bool:
+    """Say cheaply whether a line may hold a reference."""
+    return b'"$same"' in line or b'"$extends"' in line or b'"$blob"' in line or b'"$commit"' in line

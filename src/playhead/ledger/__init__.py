@@ -1,0 +1,1 @@
+"""That it happened in this order: chain, writer, verify, merkle. With event/envelope.py, the trusted core."""

@@ -1,0 +1,279 @@
+"""Check a timeline: is each line what was sealed, and does each follow the one before?
+
+Reads any size in flat memory, in one pass, hashing the bytes as they are. What this proves: the lines are the ones that
+were chained, in that order, with none missing in between. What it does not prove: that nothing was cut off the end
+(`run.finished` declares the count; the index and checkpoints know heads), nor that the whole chain was not made anew.
+Integrity and completeness are two answers. Neither says that the record is faithful to a replay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+import orjson
+
+from playhead.event import envelope
+from playhead.ledger.merkle import Tree
+
+Reason = Literal[
+    "edited", "removed", "swapped", "inserted", "foreign_run", "torn_tail", "cut_tail", "rewritten", "content_altered",
+    "root_mismatch",
+]  # fmt: skip
+# Asked about each blob and artifact that a line names: None when its bytes match, else what is wrong.
+ContentCheck = Callable[[str, str, "str | None"], "Literal['missing', 'altered'] | None"]
+
+_NOTEWORTHY = (b"run.", b"artifact.", b"gap.", b"content.", b"step.finished")
+_BLOB = re.compile(rb'\{"\$blob":"([0-9a-f]{64})"')
+
+
+class Integrity(msgspec.Struct, kw_only=True):
+    """Say whether the lines are what was sealed; `at` is the first bad line, counted from 0."""
+
+    verdict: Literal["intact", "broken"] = "intact"
+    at: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class Completeness(msgspec.Struct, kw_only=True):
+    """Say whether all of the run is there."""
+
+    verdict: Literal["complete", "unfinished", "missing", "unattested"] = "unfinished"
+    detail: str | None = None
+
+
+class Verification(msgspec.Struct, kw_only=True):
+    """What verify found about one run."""
+
+    run: str
+    level: str = "self-consistent"
+    integrity: Integrity
+    completeness: Completeness
+    events: int = 0
+    head: str | None = None
+    gaps: dict[str, int] = {}
+    missing: list[str] = []
+    erased: int = 0
+    root_checked: bool = False
+    open_tail: int = 0  # lines after the last run.finished that nothing counts
+
+
+class _State:
+    def __init__(self, run: str, check: ContentCheck | None, known_head: tuple[int, str] | None, deep: bool) -> None:
+        self.run = run
+        self.check = check
+        self.known_head = known_head
+        self.tree = Tree() if deep else None
+        self.integrity = Integrity()
+        self.seq = 0
+        self.prev = envelope.genesis(run).encode()
+        self.finished: dict[str, Any] | None = None
+        self.finished_at = -1
+        self.gaps: dict[str, int] = {}
+        self.missing: list[str] = []
+        self.erased = 0
+        self.packs: dict[str, str] = {}
+        self.torn = 0
+        self.root_checked = False
+
+
+def verify(
+    lines: Iterator[bytes],
+    run: str,
+    *,
+    check: ContentCheck | None = None,
+    known_head: tuple[int, str] | None = None,
+    deep: bool = False,
+) -> Verification:
+    """Check every line of one run.
+
+    `lines` yields each with its newline, as a file does, so that a torn last one can be told. `known_head` is a (seq,
+    hash) that somebody else remembers. `deep` also recomputes the root that run.finished declares, at twice the cost.
+    """
+    state = _State(run, check, known_head, deep)
+    for line in lines:
+        if not _take(state, line):
+            _diagnose(state, line, lines)
+            break
+    else:
+        if check is not None:
+            _check_packs(state, check)
+    return _conclude(state)
+
+
+def _take(state: _State, line: bytes) -> bool:
+    """Accept one line if it is the next of the chain."""
+    if line[-76:-67] != envelope.HASH_OPENS or line[-3:] != b'"}\n':
+        return False
+    body = line[:-76]
+    digest = sha256(body).hexdigest().encode()
+    seq = state.seq
+    head = b'{"v":1,"run":"%b","seq":%d,"time":"' % (state.run.encode(), seq)
+    if digest != line[-67:-3] or body[-65:-1] != state.prev or body[-74:-65] != b',"prev":"':
+        return False
+    if not line.startswith(head) and (envelope.seq_of(line) != seq or envelope.run_of(line) != state.run):
+        return False
+    if state.known_head is not None and state.known_head[0] == seq and state.known_head[1] != digest.decode():
+        state.integrity = Integrity(
+            verdict="broken", at=seq, reason="rewritten", message=f"line {seq} is not the one that the index remembers"
+        )
+    at = line.find(b'"kind":"', len(head), len(head) + 90) + 8
+    if line.startswith(_NOTEWORTHY, at):
+        _note(state, line)
+    if state.check is not None and b"$" in line:
+        for digest_text in _BLOB.findall(line):
+            _check_content(state, "blob", digest_text.decode(), None)
+    if state.tree is not None:
+        state.tree.add(line[:-1])
+    state.seq = seq + 1
+    state.prev = digest
+    return True
+
+
+def _note(state: _State, line: bytes) -> None:
+    """Look into one of the few lines that completeness depends on."""
+    fields = orjson.loads(line)
+    kind, data = fields["kind"], fields["data"]
+    match kind:
+        case "run.finished":
+            state.finished, state.finished_at = data, state.seq
+            if state.tree is not None and isinstance(data.get("root"), str):
+                state.root_checked = True
+                if state.tree.root() != data["root"] and state.integrity.verdict == "intact":
+                    state.integrity = Integrity(
+                        verdict="broken",
+                        at=state.seq,
+                        reason="root_mismatch",
+                        message="the declared root is not the root of the lines before it",
+                    )
+        case "run.reopened":
+            state.finished = None
+        case "gap.noted":
+            reason, count = data.get("reason"), data.get("count", 1)
+            if isinstance(reason, str) and isinstance(count, int):
+                state.gaps[reason] = state.gaps.get(reason, 0) + count
+        case "content.erased":
+            state.erased += 1
+        case "run.started":
+            state.packs["context_pack"] = data.get("context_pack")
+            state.packs["policy_snapshot"] = (data.get("policy") or {}).get("digest")
+        case "artifact.created":
+            if data.get("role") == "context_pack":
+                state.packs["context_pack"] = data.get("digest")
+            if state.check is not None and isinstance(data.get("digest"), str):
+                _check_content(state, "artifact", data["digest"], data.get("name"))
+
+
+def _check_packs(state: _State, check: ContentCheck) -> None:
+    for name, digest in state.packs.items():
+        if isinstance(digest, str):
+            _check_content(state, name, digest, None)
+
+
+def _check_content(state: _State, kind: str, digest: str, name: str | None) -> None:
+    assert state.check is not None
+    problem = state.check(kind, digest, name)
+    label = f"{kind} {name or digest[:12]}"
+    if problem == "missing":
+        state.missing.append(label)
+    elif problem == "altered" and state.integrity.verdict == "intact":
+        state.integrity = Integrity(
+            verdict="broken",
+            at=state.seq,
+            reason="content_altered",
+            message=f"{label} is not what line {state.seq} recorded",
+        )
+
+
+def _diagnose(state: _State, line: bytes, rest: Iterator[bytes]) -> None:
+    """Say what is wrong with the first line that does not fit."""
+    at, reason, message = _cause(state, line, rest)
+    if reason == "torn_tail":
+        state.torn = len(line)
+        state.integrity = Integrity(verdict="intact", at=at, reason=reason, message=message)
+    else:
+        state.integrity = Integrity(verdict="broken", at=at, reason=reason, message=message)
+
+
+def _cause(state: _State, line: bytes, rest: Iterator[bytes]) -> tuple[int, Reason, str]:
+    expected = state.seq
+    bare = line.removesuffix(b"\n")
+    if bare is line and not envelope.sound(line[:-1]):
+        return expected, "torn_tail", f"line {expected} is torn: {len(line)} bytes without an end"
+    if not envelope.sound(bare):
+        return expected, "edited", f"line {expected} was edited: its bytes do not match its hash"
+    if envelope.run_of(bare) != state.run:
+        return expected, "foreign_run", f"line {expected} belongs to another run: {envelope.run_of(bare)}"
+    seq = envelope.seq_of(bare)
+    if seq is None:
+        return expected, "edited", f"line {expected} has no seq"
+    if seq < expected:
+        return expected, "inserted", f"line {expected} was inserted: it says seq {seq}, which was there already"
+    if seq > expected:
+        if any(envelope.seq_of(later) == expected for later in rest):
+            return expected, "swapped", f"lines were swapped: {seq} stands where {expected} belongs, which comes later"
+        gone = f"line {expected} was" if seq == expected + 1 else f"lines {expected} to {seq - 1} were"
+        return expected, "removed", f"{gone} removed: seq {seq} follows {expected - 1}"
+    following = next(rest, b"").removesuffix(b"\n")
+    if envelope.seq_of(following) == expected and following[envelope.PREV_AT] == state.prev:
+        return expected, "inserted", f"line {expected} was inserted: the true one follows it"
+    if expected and following[envelope.PREV_AT] == bare[envelope.HASH_AT]:
+        at = expected - 1
+        return at, "edited", f"line {at} was edited and sealed anew: line {expected} was chained to another one"
+    return expected, "edited", f"line {expected} was edited and sealed anew: it does not follow line {expected - 1}"
+
+
+def _conclude(state: _State) -> Verification:
+    completeness = _completeness(state)
+    level = "self-consistent"
+    if state.integrity.verdict == "broken":
+        level = "broken"
+    elif state.gaps:
+        level = "declared loss"
+    elif state.erased:
+        level = "erased"
+    elif completeness.verdict == "unfinished":
+        level = "open tail"
+    return Verification(
+        run=state.run,
+        level=level,
+        integrity=state.integrity,
+        completeness=completeness,
+        events=state.seq,
+        head=state.prev.decode() if state.seq else None,
+        gaps=state.gaps,
+        missing=state.missing,
+        erased=state.erased,
+        root_checked=state.root_checked,
+        open_tail=state.seq - 1 - state.finished_at if state.finished is not None else 0,
+    )
+
+
+def _completeness(state: _State) -> Completeness:
+    known = state.known_head
+    if known is not None and state.seq <= known[0] and state.integrity.verdict == "intact":
+        return Completeness(
+            verdict="missing", detail=f"cut tail: {known[0] + 1} events were indexed, {state.seq} are left"
+        )
+    if state.missing:
+        return Completeness(verdict="missing", detail="gone: " + ", ".join(state.missing[:10]))
+    if state.gaps:
+        lost = ", ".join(f"{count} × {reason}" for reason, count in state.gaps.items())
+        return Completeness(verdict="missing", detail=f"declared loss: {lost}")
+    if state.torn:
+        return Completeness(verdict="unfinished", detail=f"torn tail of {state.torn} bytes after line {state.seq - 1}")
+    if state.finished is None:
+        why = "the run was not finished, or its end was cut off" if state.seq else "the timeline is empty"
+        return Completeness(verdict="unfinished", detail=why)
+    declared = state.finished.get("events")
+    if declared is None:
+        return Completeness(verdict="unattested", detail="run.finished declares no count")
+    if declared != state.finished_at + 1:
+        return Completeness(
+            verdict="missing", detail=f"{declared} events were declared, {state.finished_at + 1} are there"
+        )
+    return Completeness(verdict="complete")

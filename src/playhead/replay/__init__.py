@@ -1,0 +1,1 @@
+"""Play a run back, and later run its code again while the tape answers."""

@@ -1,0 +1,99 @@
+"""Say whether a run can be played back, and name every reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead.capture.request import hash_of
+from playhead.errors import PlayheadError
+from playhead.event.envelope import Event
+from playhead.ledger.verify import Verification, verify
+from playhead.store.base import content_check
+from playhead.store.reader import RunReader
+from playhead.views.spans import OpenSpans
+
+REASONS = {
+    "integrity_broken": "the chain is broken: the record was altered",
+    "execution_incomplete": "the run did not finish",
+    "recording_failure": "the recorder lost something",
+    "envelope_invalid": "the stored request and its hash disagree",
+    "manually_invalidated": "somebody declared that this run must not be played back",
+    "content_missing": "a blob or artifact that the run refers to is gone",
+}
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """The answer: replayable or not, and why not. `detail` says more about each reason."""
+
+    replayable: bool
+    reasons: list[str]
+    detail: dict[str, str]
+    in_flight: list[dict[str, Any]] = field(default_factory=list)
+
+
+def verify_run(reader: RunReader, *, known_head: tuple[int, str] | None = None, deep: bool = False) -> Verification:
+    """Check the chain of one run and everything that its lines refer to."""
+    return verify(
+        reader.store.lines(reader.id),
+        reader.id,
+        check=content_check(reader.store, reader.id),
+        known_head=known_head,
+        deep=deep,
+    )
+
+
+def readiness(reader: RunReader, verification: Verification | None = None) -> Readiness:
+    """Read a run to its end and judge it."""
+    verification = verification or verify_run(reader)
+    found: dict[str, str] = {}
+    if verification.integrity.verdict == "broken":
+        found["integrity_broken"] = verification.integrity.message or REASONS["integrity_broken"]
+    finished: Event | None = None
+    open_spans = OpenSpans()
+    for event in _readable(reader, found):
+        open_spans.take(event)
+        match event.kind:
+            case "run.finished":
+                finished = event
+            case "run.reopened":
+                finished = None
+            case "gap.noted":
+                lost = f"{event.data.get('count', 1)} × {event.data.get('reason')}"
+                found["recording_failure"] = ", ".join(filter(None, (found.get("recording_failure"), lost)))
+            case "run.invalidated":
+                found["manually_invalidated"] = str(event.data.get("why"))
+            case "run.started" | "step.started" if event.data.get("envelope_hash"):
+                _check_envelope(reader, event, found)
+    flying = open_spans.listed()
+    if finished is None:
+        detail = REASONS["execution_incomplete"]
+        if flying:
+            told = ", ".join(f"{item['kind']} {item['name']} (event {item['seq']})" for item in flying)
+            detail += f"; in flight: {told}"
+        found["execution_incomplete"] = detail
+    if verification.missing:
+        found["content_missing"] = ", ".join(verification.missing[:10])
+    reasons = [reason for reason in REASONS if reason in found]
+    return Readiness(not reasons, reasons, {reason: found[reason] for reason in reasons}, flying if not finished else [])
+
+
+def _readable(reader: RunReader, found: dict[str, str]) -> Any:
+    """Yield events up to the first that cannot be read; a broken line is a reason, not a crash."""
+    try:
+        yield from reader.events()
+    except PlayheadError as problem:
+        found.setdefault("integrity_broken", str(problem))
+
+
+def _check_envelope(reader: RunReader, event: Event, found: dict[str, str]) -> None:
+    if event.kind == "step.started" and not event.data.get("adopts"):
+        return
+    try:
+        recorded = reader.value(event.data.get("input"))
+    except PlayheadError as problem:
+        found["envelope_invalid"] = str(problem)
+        return
+    if not isinstance(recorded, dict) or hash_of(recorded) != event.data["envelope_hash"]:
+        found["envelope_invalid"] = f"event {event.seq}: {REASONS['envelope_invalid']}"

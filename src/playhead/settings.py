@@ -1,0 +1,115 @@
+"""Read configuration: `playhead.toml` or `[tool.playhead]`, then `PLAYHEAD_*`, then arguments; the later wins.
+
+docs/reference/configuration.md lists every setting; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from playhead.errors import ConfigError
+
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off", ""})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user can set."""
+
+    dir: str = ".playhead"  # the store
+    disabled: bool = False  # record nothing at all
+    strict: bool = False  # raise when an event cannot be recorded, instead of counting it
+    git: bool = True  # note commit, branch and working-tree diff
+    redact_off: tuple[str, ...] = ()  # names of redaction rules that are switched off
+    redact_fields: tuple[str, ...] = ()  # more names of fields whose values are secret
+    redact_patterns: Mapping[str, str] = field(default_factory=dict)  # more rules: name = regular expression
+
+    def store_root(self, start: Path | None = None) -> Path:
+        """Return the absolute path of the store."""
+        return ((start or Path.cwd()) / Path(self.dir).expanduser()).absolute()
+
+
+def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
+    """Return the settings in force here."""
+    environ = os.environ if environ is None else environ
+    folder = folder or Path.cwd()
+    values: dict[str, Any] = {}
+    for source, table in (*_files(folder), ("environment", _from_environment(environ))):
+        values.update(_checked(source, table))
+    return Settings(**values)
+
+
+def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    out: list[tuple[str, Mapping[str, Any]]] = []
+    for name, keys in (("pyproject.toml", ("tool", "playhead")), ("playhead.toml", ())):
+        path = folder / name
+        if not path.is_file():
+            continue
+        text = path.read_bytes()
+        if keys and b"playhead" not in text:
+            continue  # spares the parser in the usual case
+        import tomllib
+
+        try:
+            table: Any = tomllib.loads(text.decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise ConfigError(f"{path} cannot be read: {problem}") from None
+        for key in keys:
+            table = table.get(key, {})
+        out.append((str(path), _flat(table)))
+    return out
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    redact = table.get("redact", {})
+    out = {key: value for key, value in table.items() if key != "redact"}
+    if isinstance(redact, Mapping):
+        out.update({f"redact_{key}": value for key, value in redact.items()})
+    else:
+        out["redact"] = redact
+    return out
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for item in fields(Settings):
+        text = environ.get(f"PLAYHEAD_{item.name.upper()}")
+        if text is None or item.name == "redact_patterns":
+            continue
+        if isinstance(item.default, bool):
+            lowered = text.strip().lower()
+            if lowered not in _YES | _NO:
+                raise ConfigError(f"PLAYHEAD_{item.name.upper()}={text!r} is neither yes nor no")
+            out[item.name] = lowered in _YES
+        elif isinstance(item.default, tuple):
+            out[item.name] = [part.strip() for part in text.split(",") if part.strip()]
+        elif text:
+            out[item.name] = text
+    return out
+
+
+def _checked(source: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    known = {item.name: item for item in fields(Settings)}
+    out: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"{source}: there is no setting {key!r}; there are {', '.join(sorted(known))}")
+        default = known[key].default
+        if isinstance(default, tuple):
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                raise ConfigError(f"{source}: {key} must be a list of strings")
+            out[key] = tuple(value)
+        elif key == "redact_patterns":
+            if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+                raise ConfigError(f"{source}: {key} must be a table of name = regular expression")
+            out[key] = dict(value)
+        elif not isinstance(value, type(default)):
+            raise ConfigError(f"{source}: {key} must be a {type(default).__name__}, not {value!r}")
+        else:
+            out[key] = value
+    return out

@@ -1,0 +1,1 @@
+"""Where runs are kept. README.md tells the life of an event."""

@@ -1,0 +1,56 @@
+"""Name every system call that writes, in one small object: the seam at which tests make the disk fail."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+
+class Disk:
+    """Call the operating system."""
+
+    def open(self, path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
+        """Open a file that no child process inherits."""
+        return os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=dir_fd)
+
+    def mkdir(self, path: str | os.PathLike[str], mode: int = 0o700, dir_fd: int | None = None) -> None:
+        """Make one folder."""
+        os.mkdir(path, mode, dir_fd=dir_fd)
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        """Write once; the operating system may take less than it was given."""
+        return os.write(descriptor, data)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cut a file."""
+        os.ftruncate(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        """Wait until the file's content is on the disk."""
+        os.fdatasync(descriptor) if hasattr(os, "fdatasync") else os.fsync(descriptor)
+
+    def sync_folder(self, path: str | os.PathLike[str]) -> None:
+        """Wait until a folder's entries are on the disk."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def touch(self, path: str | os.PathLike[str]) -> None:
+        """Make a file young."""
+        os.utime(path)
+
+    def replace(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        """Put a finished file in its place, atomically."""
+        os.replace(source, target)
+
+    def lock(self, descriptor: int, operation: int) -> None:
+        """Take or release an advisory lock."""
+        fcntl.flock(descriptor, operation)
+
+    def write_all(self, descriptor: int, data: bytes) -> None:
+        """Write everything, however many calls it takes."""
+        view = memoryview(data)
+        while view:
+            view = view[self.write(descriptor, bytes(view) if len(view) < len(data) else data) :]

@@ -1,0 +1,123 @@
+"""Keep a timeline in a file: append-only, one lock across processes, one write for each line."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from playhead import _limits
+from playhead.errors import WriteFailed
+from playhead.store.disk import Disk
+
+_EXCLUSIVE = fcntl.LOCK_EX | fcntl.LOCK_NB
+_FLAGS = os.O_RDWR | os.O_APPEND
+
+
+class FileLog:
+    """Append bytes to one file. `before_sync` brings what the lines refer to (blobs) to the disk first."""
+
+    def __init__(self, path: Path, disk: Disk, *, create: bool, before_sync: Callable[[], None] | None = None) -> None:
+        self._path = path
+        self._disk = disk
+        self._before_sync = before_sync
+        try:
+            self._descriptor = disk.open(path, _FLAGS | (os.O_CREAT | os.O_EXCL if create else 0))
+        except OSError as problem:
+            raise WriteFailed(f"cannot open {path}: {problem.strerror}") from problem
+        # A subclass of Disk may fail any call; the real one is called without an extra Python frame.
+        self._flock = fcntl.flock if type(disk) is Disk else disk.lock
+        self._write = os.write if type(disk) is Disk else disk.write
+        self._lock = self._flock
+
+    def acquire(self) -> None:
+        try:
+            self._lock(self._descriptor, _EXCLUSIVE)
+        except BlockingIOError:
+            self._wait()
+        except OSError as problem:
+            raise WriteFailed(f"cannot lock {self._path}: {problem.strerror}") from problem
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _limits.LOCK_WAIT_S
+        pause = 0.0
+        while True:
+            time.sleep(pause)
+            try:
+                self._lock(self._descriptor, _EXCLUSIVE)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise WriteFailed(
+                        f"another process has held the lock of {self._path} for {_limits.LOCK_WAIT_S:.0f} s",
+                        hint="A process that was stopped (SIGSTOP, a debugger) in the middle of a write holds it.",
+                    ) from None
+                pause = min(0.002, pause + 0.0001)
+
+    def release(self) -> None:
+        try:
+            self._lock(self._descriptor, fcntl.LOCK_UN)
+        except OSError:
+            self._renew()  # closing the old descriptor lets go of the lock
+
+    def end(self) -> int:
+        return os.lseek(self._descriptor, 0, os.SEEK_END)
+
+    def read(self, start: int, count: int) -> bytes:
+        return os.pread(self._descriptor, count, start)
+
+    def append(self, data: bytes) -> None:
+        try:
+            written = self._write(self._descriptor, data)
+        except OSError as problem:
+            raise WriteFailed(f"cannot write to {self._path}: {problem.strerror}") from problem
+        if written != len(data):
+            self._finish(data, written)
+
+    def _finish(self, data: bytes, written: int) -> None:
+        """Complete a short write, or take back what it left."""
+        start = self.end() - written
+        try:
+            self._disk.write_all(self._descriptor, data[written:])
+        except OSError as problem:
+            self.truncate(start)
+            raise WriteFailed(f"cannot write to {self._path}: {problem.strerror}") from problem
+
+    def truncate(self, size: int) -> None:
+        try:
+            self._disk.truncate(self._descriptor, size)
+        except OSError as problem:
+            raise WriteFailed(f"cannot cut a torn line off {self._path}: {problem.strerror}") from problem
+
+    def sync(self) -> None:
+        try:
+            if self._before_sync is not None:
+                self._before_sync()
+            self._disk.sync(self._descriptor)
+        except OSError as problem:
+            # After a failed fsync the kernel may have dropped the pages and will report success next time: a new
+            # descriptor at least gets the errors of later writes. It is taken before the next line, not here, where
+            # another thread may be in the middle of one.
+            self._lock = self._renew_and_lock
+            raise WriteFailed(f"cannot bring {self._path} to the disk: {problem.strerror}") from problem
+
+    def reopen(self) -> None:
+        # A fork shares its parent's lock until it has a descriptor of its own: without one, nothing is written.
+        self._lock = self._renew_and_lock
+        self._renew()
+
+    def _renew_and_lock(self, descriptor: int, operation: int) -> None:
+        self._renew()
+        self._flock(descriptor, operation)
+
+    def _renew(self) -> None:
+        fresh = self._disk.open(self._path, _FLAGS)
+        # Same number, new open file: whoever is about to use the old one in this process gets the new one.
+        os.dup2(fresh, self._descriptor, inheritable=False)
+        os.close(fresh)
+        self._lock = self._flock
+
+    def close(self) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,306 @@
+"""Keep runs in folders and files, readable with any tool. README.md beside this file tells the life of an event."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from playhead import _limits
+from playhead._clock import Clock, SystemClock
+from playhead._ids import is_run_id
+from playhead.errors import BadName, LedgerError, MissingContent, RunNotFound, StoreError, StoreTooNew, WriteFailed
+from playhead.ledger.writer import Ledger
+from playhead.store import layout, presence, syncer
+from playhead.store.disk import Disk
+from playhead.store.file_log import FileLog
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class FileLedger(Ledger):
+    """A ledger in a run directory; closing it gives up the directory and notes the run in the journal."""
+
+    def __init__(self, log: FileLog, run: str, clock: Clock, store: FileStore) -> None:
+        super().__init__(log, run, clock, store.put_blob)
+        self._store = store
+        self._presence: int | None = presence.hold(store.folder(run))
+        syncer.watch(self)
+
+    def close(self) -> None:
+        syncer.forget(self)
+        super().close()
+        if self._presence is not None:
+            os.close(self._presence)
+            self._presence = None
+            self._store.note(self.run, "close")
+
+
+class FileStore:
+    """Use one folder, `.playhead` by default. Nothing is created before the first run is."""
+
+    def __init__(self, root: Path | str, *, disk: Disk | None = None, clock: Clock | None = None) -> None:
+        self.root = Path(root).absolute()
+        self._disk = disk or Disk()
+        self._clock = clock or SystemClock()
+        self._unsynced: set[Path] = set()
+
+    def folder(self, run: str) -> Path:
+        """Return the directory of a run, there or not."""
+        return layout.run_dir(self.root, run)
+
+    def ledger(self, run: str, *, create: bool = False) -> Ledger:
+        if not is_run_id(run):
+            raise StoreError(f"not a run id: {run!r}", hint="A run id is `run_` and 26 characters.")
+        folder = self.folder(run)
+        try:
+            if create:
+                self._create(folder)
+            elif not layout.timeline(folder).exists():
+                raise RunNotFound(f"no run {run} in {self.root}")
+            self._refuse_newer()
+            log = FileLog(layout.timeline(folder), self._disk, create=create, before_sync=self._sync_files)
+            ledger = FileLedger(log, run, self._clock, self)
+        except OSError as problem:
+            raise WriteFailed(f"cannot write to {problem.filename or self.root}: {problem.strerror}") from problem
+        self.note(run, "open")
+        return ledger
+
+    def _create(self, folder: Path) -> None:
+        self._make_root()
+        try:
+            self._disk.mkdir(folder)
+        except FileExistsError:
+            raise StoreError(f"{folder.name} exists already") from None
+        self._disk.mkdir(layout.artifacts_dir(folder))
+        for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
+            self._write_new(path, b"{}\n")
+
+    def _make_root(self) -> None:
+        if layout.runs_dir(self.root).is_dir():
+            return
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        for path in (self.root, layout.runs_dir(self.root), layout.blobs_dir(self.root)):
+            with contextlib.suppress(FileExistsError):
+                self._disk.mkdir(path)
+        for path, text in ((self.root / ".gitignore", b"*\n"), (layout.version_file(self.root), b"%d\n" % layout.STORE_VERSION)):
+            with contextlib.suppress(FileExistsError):
+                self._write_new(path, text)
+
+    def _refuse_newer(self) -> None:
+        if self.version() > layout.STORE_VERSION:
+            raise StoreTooNew(f"{self.root} has format {self.version()}, this Playhead writes {layout.STORE_VERSION}")
+
+    def version(self) -> int:
+        """Return the format of the store; 1 where nothing says otherwise."""
+        try:
+            return int(layout.version_file(self.root).read_text().strip() or 1)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return 1
+
+    def note(self, run: str, what: str) -> None:
+        """Tell the index, by one line in the journal, that a run was opened or closed."""
+        try:
+            descriptor = self._disk.open(layout.journal(self.root), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            try:
+                self._disk.write(descriptor, f"{run} {what}\n".encode())
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            # The index then finds the run by `reindex`; the timeline itself is not affected.
+            raise LedgerError(
+                f"cannot note {run} in the journal: {problem.strerror}", hint="Run `playhead reindex` when there is space."
+            ) from problem
+
+    def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
+        yield from read_lines(layout.timeline(self.folder(run)), start)
+
+    def runs(self) -> Iterator[str]:
+        try:
+            names = sorted(os.listdir(layout.runs_dir(self.root)))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        yield from (name for name in names if is_run_id(name))
+
+    def put_blob(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        path = layout.blob(self.root, digest)
+        try:
+            self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                self._disk.mkdir(path.parent)
+            self._put(path, data)
+        return digest
+
+    def blob(self, digest: str) -> bytes:
+        return _read(layout.blob(self.root, digest), f"blob {digest}")
+
+    def put_file(self, run: str, name: str, data: bytes) -> str:
+        folder = self.folder(run)
+        if not name.startswith("artifacts/"):
+            self._put(folder / layout.pack_name(name), data)
+            return name
+        for candidate in layout.numbered(name.removeprefix("artifacts/")):
+            if self._put_artifact(folder, candidate, data):
+                return f"artifacts/{candidate}"
+        raise AssertionError("numbered names never end")
+
+    def _put_artifact(self, folder: Path, name: str, data: bytes) -> bool:
+        """Write a new file below `artifacts/` without following any link that stands there; False if taken."""
+        parts = layout.artifact_name(name).parts
+        with contextlib.ExitStack() as stack:
+            where = self._disk.open(layout.artifacts_dir(folder), _FOLDER)
+            stack.callback(os.close, where)
+            for part in parts[:-1]:
+                with contextlib.suppress(FileExistsError):
+                    self._disk.mkdir(part, dir_fd=where)
+                try:
+                    where = self._disk.open(part, _FOLDER, dir_fd=where)
+                except OSError:  # a file or a link stands where a folder should be
+                    return False
+                stack.callback(os.close, where)
+            try:
+                descriptor = self._disk.open(parts[-1], _NEW, dir_fd=where)
+            except FileExistsError:
+                return _same_content(parts[-1], where, data)
+            stack.callback(os.close, descriptor)
+            try:
+                self._disk.write_all(descriptor, data)
+            except OSError:
+                os.unlink(parts[-1], dir_fd=where)
+                raise
+        self._unsynced.add(layout.artifacts_dir(folder).joinpath(*parts))
+        return True
+
+    def file(self, run: str, name: str) -> bytes:
+        folder = self.folder(run)
+        if name.startswith("artifacts/"):
+            path = layout.artifact(folder, name.removeprefix("artifacts/"))
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise BadName(f"{name} leads out of the run directory")
+        else:
+            path = folder / layout.pack_name(name)
+        return _read(path, f"{run}: {name}")
+
+    def private(self, run: str, commitment: str) -> bytes | None:
+        """Return the erasable bytes behind a commitment, or None where they were erased.
+
+        The file holds a salt of 32 bytes and then the value, so its SHA-256 is the commitment.
+        """
+        if not layout.is_digest(commitment):
+            return None
+        path = layout.private_dir(self.folder(run)) / commitment
+        try:
+            data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if hashlib.sha256(data).hexdigest() != commitment:
+            raise MissingContent(f"the private value {commitment[:12]} of {run} was altered")
+        return data[32:]
+
+    def delete(self, run: str) -> None:
+        folder = self.folder(run)
+        if not is_run_id(run) or not folder.is_dir():
+            raise RunNotFound(f"no run {run} in {self.root}")
+        shutil.rmtree(folder)
+        self.note(run, "close")
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Put a whole file in its place, so that a crash leaves the old one or the new one."""
+        aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            self._write_new(aside, data)
+            self._disk.replace(aside, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+            raise
+        self._unsynced.add(path)
+
+    def _write_new(self, path: Path, data: bytes) -> None:
+        descriptor = self._disk.open(path, _NEW)
+        try:
+            self._disk.write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def _sync_files(self) -> None:
+        """Bring blobs and artifacts to the disk before the lines that name them."""
+        while self._unsynced:
+            path = self._unsynced.pop()
+            try:
+                descriptor = self._disk.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue  # replaced or pruned meanwhile
+            try:
+                self._disk.sync(descriptor)
+                self._disk.sync_folder(path.parent)
+            except OSError:
+                self._unsynced.add(path)
+                raise
+            finally:
+                os.close(descriptor)
+
+
+class OneRun(FileStore):
+    """Read one run directory wherever it lies: a copy, a download, a damaged one that was set aside.
+
+    Blobs are looked for beside it, then in the store that `blobs_from` names.
+    """
+
+    def __init__(self, path: Path, run: str, blobs_from: Path | None = None) -> None:
+        super().__init__(path.parent)
+        self._path = path.absolute()
+        self._run = run
+        self._blobs_from = blobs_from
+
+    def folder(self, run: str) -> Path:
+        return self._path
+
+    def runs(self) -> Iterator[str]:
+        yield self._run
+
+    def blob(self, digest: str) -> bytes:
+        for root in (self._path, self._path.parent, self._blobs_from):
+            if root is not None and (path := layout.blob(root, digest)).is_file():
+                return path.read_bytes()
+        raise MissingContent(f"blob {digest} is neither beside {self._path} nor in the store")
+
+    def ledger(self, run: str, *, create: bool = False) -> Ledger:
+        raise StoreError(
+            f"{self._path} is not in a store, so nothing is written to it",
+            hint="Move it into .playhead/runs/ and run `playhead reindex`.",
+        )
+
+
+def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
+    """Yield the lines of a timeline file, each with its newline; a torn last one without."""
+    try:
+        file = path.open("rb", buffering=_limits.READ_CHUNK_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunNotFound(f"no timeline at {path}") from None
+    with file:
+        file.seek(start)
+        yield from file
+
+
+def _read(path: Path, label: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise MissingContent(f"{label} is not in this store") from None
+
+
+def _same_content(name: str, folder: int, data: bytes) -> bool:
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return False
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(len(data) + 1) == data

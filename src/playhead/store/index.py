@@ -1,0 +1,307 @@
+"""Answer questions about many runs, from SQLite.
+
+The index is a disposable projection of the timelines: it can be deleted, cut or overwritten at any time and is then
+built again. Every question first catches up with the files (index_follow.py), so nobody needs to keep it up to date.
+It does not verify chains; `playhead verify` does.
+
+Writers must hold a run (presence.py) before they note it in the journal.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import orjson
+
+from playhead import _limits
+from playhead._ids import is_run_id
+from playhead.errors import StoreError, UsageError
+from playhead.store import layout
+from playhead.store.index_database import (
+    FAULTS,
+    TABLES,
+    Damaged,
+    Database,
+    busy,
+    check_tables,
+    discard,
+    in_memory,
+    judge,
+    log,
+    open_database,
+    read_only,
+)
+from playhead.store.index_follow import Follower, Progress
+from playhead.store.index_rows import NEW_RUN, EnvelopeMatches
+
+T = TypeVar("T")
+
+STATUSES = ("running", "crashed", "ok", "error", "cancelled")
+QUERY_HINT = (
+    f"One SELECT over the tables {', '.join(TABLES)}; docs/reference/index-tables.md explains every column,"
+    " and `SELECT sql FROM sqlite_master` shows them."
+)
+
+_COLUMNS = tuple(NEW_RUN)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM runs"
+_NOT_THE_QUESTION = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+_ATTEMPTS = 3  # the index as it is, built again, in memory
+
+# Connections that a fork copied. Closing one here would disturb the process it belongs to, so none is ever freed.
+_inherited: list[Database] = []
+
+
+class Index:
+    """Follow the runs of one store and answer questions about them. Threads may share one.
+
+    `envelope_matches` is given the data of `run.started`, or of the step that adopted the run, and says whether the
+    stored envelope has the stored hash: None where it cannot tell. It is asked once, when the line is read.
+    """
+
+    def __init__(self, root: Path, *, envelope_matches: EnvelopeMatches | None = None) -> None:
+        self.root = Path(root)
+        self._envelope_matches = envelope_matches
+        self._lock = threading.RLock()
+        self._database: Database | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database. The next question opens it again."""
+        with self._lock:
+            database, self._database = self._database, None
+            if database is not None and not _is_inherited(database):
+                database.close()
+
+    def catch_up(self) -> None:
+        """Read what writers have written since the last question."""
+        self._answer(lambda database: None)
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Drop the index and read every run again; return how many runs there are."""
+        with self._lock:
+            database = self._open()
+            if database.path is not None:
+                discard(self.root, database)
+                self._database = None
+            else:
+                self.close()
+
+            def count(database: Database) -> int:
+                return int(database.connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+            return self._answer(count, progress)
+
+    def list_runs(
+        self,
+        *,
+        limit: int = _limits.LIST_RUNS_DEFAULT,
+        before: str | None = None,
+        name: str | None = None,
+        status: str | None = None,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        agent: str | None = None,
+        commit: str | None = None,
+        tag: str | None = None,
+        has_error: bool | None = None,
+        include_replays: bool = True,
+        text: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """List runs, newest first, open ones included.
+
+        `before` is the last id of the page before; `commit` may be the beginning of one; `tag` is `key=value`, or
+        `key` for any value; `text` is a part of the name; `since_us` is included and `until_us` is not. A negative
+        `limit` is none.
+        """
+        wanted: list[tuple[str, tuple[Any, ...]]] = []
+        if before is not None:
+            wanted.append(("id < ?", (before,)))
+        for column, value in (("name", name), ("status", status), ("agent", agent)):
+            if value is not None:
+                wanted.append((f"{column} = ?", (value,)))
+        if since_us is not None:
+            wanted.append(("started_us >= ?", (since_us,)))
+        if until_us is not None:
+            wanted.append(("started_us < ?", (until_us,)))
+        if commit is not None:
+            wanted.append(("substr(git_commit, 1, ?) = ?", (len(commit), commit)))
+        if tag is not None:
+            key, equals, value = tag.partition("=")
+            sql = "EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.key = ? AND (? OR json_each.value = ?))"
+            wanted.append((sql, (key, int(not equals), value)))
+        if has_error is not None:
+            wanted.append(("(error IS NOT NULL OR status = 'error') = ?", (int(has_error),)))
+        if not include_replays:
+            wanted.append(("origin IS NULL", ()))
+        if text is not None:
+            wanted.append(("instr(lower(name), lower(?)) > 0", (text,)))
+        where = f" WHERE {' AND '.join(sql for sql, _ in wanted)}" if wanted else ""
+        values = [value for _, given in wanted for value in given]
+        return self._runs(f"{_SELECT}{where} ORDER BY id DESC LIMIT ?", (*values, limit))
+
+    def get(self, run_id: str) -> dict[str, Any] | None:
+        """Return one run as `list_runs` does; a run directory that nobody noted in the journal is read now."""
+        if not is_run_id(run_id) or not self._exists(run_id):
+            return None
+        found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
+        if not found:
+            self._answer(lambda database: self._follower(database).follow([run_id]))
+            found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
+        return found[0] if found else None
+
+    def find_envelope(self, envelope_hash: str) -> str | None:
+        """Return the newest run that was asked this and can be played back: one look-up among any number of runs."""
+        sql = "SELECT id FROM runs WHERE envelope_hash = ? AND replayable = 1 ORDER BY id DESC LIMIT 1"
+        return self._existing(sql, (envelope_hash,))
+
+    def latest(self, name: str | None = None, back: int = 0) -> str | None:
+        """Return the newest run, or the newest of a name, or the one `back` runs before it.
+
+        Replays and child runs do not count.
+        """
+        named, values = ("", ()) if name is None else ("name = ? AND ", (name,))
+        sql = f"SELECT id FROM runs WHERE {named}origin IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?"
+        return self._existing(sql, (*values, max(0, back)))
+
+    def with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return the ids that begin like this, newest first."""
+        # "{" comes after every letter an id can have.
+        sql = "SELECT id FROM runs WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?"
+        return self._ids(sql, (prefix, prefix + "{", limit))
+
+    def by_external_id(self, id: str) -> str | None:
+        """Return the newest run that came from outside under this id."""
+        return self._existing("SELECT id FROM runs WHERE external_id = ? ORDER BY id DESC LIMIT 1", (id,))
+
+    def head(self, run_id: str) -> tuple[int, str] | None:
+        """Return seq and hash of the last line of a run that the index has read."""
+        run = self.get(run_id)
+        return None if run is None or run["head_seq"] is None else (run["head_seq"], run["head_hash"])
+
+    def forget(self, run_id: str) -> None:
+        """Remove a run from the index, after its directory was removed."""
+
+        def delete(database: Database) -> None:
+            follower = self._follower(database)
+            follower.follow([], finally_=lambda: follower.forget(run_id))
+
+        self._answer(delete)
+
+    def query(self, sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Answer one SELECT with its column names and rows. What writes, attaches or sets anything is refused."""
+
+        def ask(database: Database) -> tuple[list[str], list[tuple[Any, ...]]]:
+            with read_only(database) as connection:
+                try:
+                    cursor = connection.execute(sql, params)
+                    rows = cursor.fetchall()
+                except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, TypeError) as error:
+                    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                    if code in _NOT_THE_QUESTION or isinstance(error, UnicodeDecodeError):
+                        raise
+                    check_tables(database.connection)
+                    raise _refused(str(error)) from error
+            if cursor.description is None:
+                raise _refused("this is not a question that has rows for an answer")
+            return [column[0] for column in cursor.description], rows
+
+        return self._answer(ask)
+
+    def _open(self) -> Database:
+        """Return the open database: opened again where its file was deleted, replaced or cut, or after a fork."""
+        database = self._database
+        if database is not None and _is_inherited(database):
+            database = None
+        elif database is not None and not database.is_current(self.root):
+            if database.path is not None:
+                log("the index was deleted or cut and is rebuilt from the runs: %s", database.path)
+            database.close()
+            database = None
+        self._database = database or open_database(self.root)
+        return self._database
+
+    def _follower(self, database: Database) -> Follower:
+        return Follower(self.root, database.connection, self._envelope_matches)
+
+    def _answer(self, ask: Callable[[Database], T], progress: Progress | None = None) -> T:
+        """Catch up and ask; where the file turns out damaged build it again, where it cannot be used do without it."""
+        with self._lock:
+            for left in range(_ATTEMPTS - 1, -1, -1):
+                database = self._open()
+                try:
+                    self._follower(database).catch_up(progress)
+                    return ask(database)
+                except FAULTS as error:
+                    verdict = judge(error)
+                    if verdict == "busy":
+                        raise busy(error) from error
+                    if verdict == "bug" or database.path is None or not left:
+                        raise
+                    self._replace(database, error, by_memory=verdict == "unusable" or left == 1)
+                except OSError as error:
+                    raise StoreError(f"the store cannot be read: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _replace(self, database: Database, error: Exception, *, by_memory: bool) -> None:
+        self._database = None
+        if by_memory:
+            log("the index cannot be used (%s) and is built in memory: %s", error, database.path)
+            database.close()
+            self._database = in_memory()
+        else:
+            log("the index was damaged (%s) and is rebuilt from the runs: %s", error, database.path)
+            discard(self.root, database)
+
+    def _runs(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+        return self._answer(lambda database: [_run(row) for row in database.connection.execute(sql, values)])
+
+    def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
+        return self._answer(lambda database: [str(row[0]) for row in database.connection.execute(sql, values)])
+
+    def _existing(self, sql: str, values: Sequence[Any]) -> str | None:
+        """Return the first id found whose directory is still there; one that was removed by hand is forgotten."""
+        while found := self._ids(sql, values):
+            if self._exists(found[0]):
+                return found[0]
+            self.forget(found[0])
+        return None
+
+    def _exists(self, run_id: str) -> bool:
+        return layout.timeline(layout.run_dir(self.root, run_id)).exists()
+
+
+def _is_inherited(database: Database) -> bool:
+    if database.pid == os.getpid():
+        return False
+    _inherited.append(database)
+    return True
+
+
+def _refused(message: str) -> UsageError:
+    return UsageError(f"the query was refused: {message}", hint=QUERY_HINT)
+
+
+def _run(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return a row of `runs` as people and scripts see it."""
+    run = dict(zip(_COLUMNS, row, strict=True))
+    if run["status"] not in STATUSES or not is_run_id(str(run["id"])):
+        raise Damaged("a row of runs is not readable")
+    try:
+        for column in ("origin", "reasons", "tags"):
+            run[column] = None if run[column] is None else orjson.loads(run[column])
+        run["duration_ms"] = None if run["duration_us"] is None else run["duration_us"] / 1000
+    except (ValueError, TypeError) as error:
+        raise Damaged(f"a row of runs is not readable: {error}") from error
+    run["replayable"] = bool(run["replayable"])
+    run["git_dirty"] = None if run["git_dirty"] is None else bool(run["git_dirty"])
+    return run

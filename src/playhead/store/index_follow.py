@@ -1,0 +1,251 @@
+"""Bring the index up to date with the files.
+
+Writers note a run's id in the journal when they open and when they close it. A catch-up reads the journal from where
+it stopped, and then only the runs that were noted and those that a writer still held at the last look. Each timeline is
+read on from its byte offset; its last bytes before that, which hold the head's hash, must be the ones read then, else
+the run is read again from the start. What no writer has touched is not looked at.
+
+Each batch is one transaction that starts by taking the write lock and reads there how far the index is, so several
+processes may catch up at once, and one that is killed loses at most a batch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from playhead import _limits
+from playhead._ids import is_run_id
+from playhead.store import layout, presence
+from playhead.store.index_database import TABLES, Damaged, log
+from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
+
+Progress = Callable[[int, int], None]
+
+# Searched anywhere in a line: a note that was torn may stand in front of the next one.
+_NOTED = re.compile(rb"run_[0-9a-hjkmnp-tv-z]{26}")
+_YIELD_S = 0.001  # between batches, so that somebody who waits for the write lock gets it
+
+_LOAD = (
+    f"SELECT {', '.join(f'r.{name}' for name in NEW_RUN)}, {', '.join(f'p.{name}' for name in NEW_PROGRESS)}"
+    " FROM progress p LEFT JOIN runs r ON r.id = p.run WHERE p.run = ?"
+)
+_SAVE_RUN = f"INSERT OR REPLACE INTO runs ({', '.join(NEW_RUN)}) VALUES ({', '.join(f':{name}' for name in NEW_RUN)})"
+_SAVE_PROGRESS = (
+    f"INSERT OR REPLACE INTO progress ({', '.join(NEW_PROGRESS)})"
+    f" VALUES ({', '.join(f':{name}' for name in NEW_PROGRESS)})"
+)
+
+_sleep = time.sleep  # bound once: the agent's own clock may be replaced later
+
+
+class Journal(NamedTuple):
+    """What the journal says: how far it was read, its bytes just before that, and the runs noted since."""
+
+    offset: int
+    tail: str
+    runs: list[str]
+    replaced: bool
+
+
+def read_journal(path: Path, offset: int, tail: str) -> Journal:
+    """Read the journal on from an offset; from the start where it is not the one that was read then.
+
+    A last line without a newline is still being written and is left for the next time.
+    """
+    replaced = False
+    seen: dict[str, None] = {}
+    last = b""
+    try:
+        with open(path, "rb") as file:
+            if not _continues(file, offset, tail):
+                replaced, offset, tail = True, 0, ""
+                file.seek(0)
+            for raw, ending, length in complete_lines(file):
+                offset += length
+                last = ending
+                seen.update((found.decode(), None) for found in _NOTED.findall(raw or b""))
+    except FileNotFoundError:
+        return Journal(0, "", [], offset > 0)
+    return Journal(offset, last.decode("latin-1") if last else tail, list(seen), replaced)
+
+
+def complete_lines(file: BinaryIO) -> Iterator[tuple[bytes | None, bytes, int]]:
+    """Read on line by line: the line, its last bytes, its length. The line is None where it is too long to be held."""
+    while raw := file.readline(_limits.LINE_BYTES_MAX):
+        if raw.endswith(b"\n"):
+            yield raw, raw[-TAIL_BYTES:], len(raw)
+            continue
+        if len(raw) < _limits.LINE_BYTES_MAX:
+            return  # and not read on: the rest may come at this moment, and the line would be taken for too long
+        length, ending = len(raw), raw[-TAIL_BYTES:]
+        while not ending.endswith(b"\n"):
+            raw = file.readline(_limits.READ_CHUNK_BYTES)
+            if not raw:
+                return
+            length, ending = length + len(raw), (ending + raw)[-TAIL_BYTES:]
+        yield None, ending, length
+
+
+def _continues(file: BinaryIO, offset: int, tail: str) -> bool:
+    """Say whether the file still has, before the offset, the bytes it had there; and stand at the offset."""
+    expected = tail.encode("latin-1")
+    file.seek(offset - len(expected))
+    return file.read(len(expected)) == expected
+
+
+def _has_types_of(row: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Say whether numbers are numbers and texts are texts, where a new row says which."""
+    return all(new[name] is None or type(row[name]) is type(new[name]) for name in new)
+
+
+class Follower:
+    """Write what the files say into one open database."""
+
+    def __init__(self, root: Path, connection: sqlite3.Connection, envelope_matches: EnvelopeMatches | None) -> None:
+        self._root = root
+        self._connection = connection
+        self._envelope_matches = envelope_matches
+
+    def catch_up(self, progress: Progress | None = None) -> None:
+        """Read what is new. Without news the write lock is not even taken."""
+        offset, tail, complete = self._state()
+        journal = read_journal(layout.journal(self._root), offset, tail)
+        runs = journal.runs
+        if journal.replaced or not complete:
+            runs = sorted({*runs, *self._directories()})
+        noted = set(runs)
+        held = [run for (run,) in self._connection.execute("SELECT run FROM progress WHERE held = 1")]
+        runs += [run for run in held if run not in noted and self._has_news(run)]
+        if runs or not complete or (journal.offset, journal.tail) != (offset, tail):
+            self.follow(runs, progress, lambda: self._remember((offset, tail), journal))
+
+    def follow(
+        self, runs: Iterable[str], progress: Progress | None = None, finally_: Callable[[], None] | None = None
+    ) -> None:
+        """Read the given runs on to their ends, in batches; then do one thing more in the last of them."""
+        runs = list(runs)
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            room = _limits.INDEX_BATCH_EVENTS
+            for done, run_id in enumerate(runs):
+                more = True
+                while more:
+                    lines, more = self._follow_one(run_id, room)
+                    room -= lines + 1  # a run without news costs something too
+                    if room <= 0:
+                        self._connection.execute("COMMIT")
+                        _sleep(_YIELD_S)
+                        self._connection.execute("BEGIN IMMEDIATE")
+                        room = _limits.INDEX_BATCH_EVENTS
+                if progress:
+                    progress(done + 1, len(runs))
+            if finally_:
+                finally_()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def forget(self, run_id: str) -> None:
+        """Remove every row of a run."""
+        for table in (*TABLES, "progress"):
+            column = "id" if table == "runs" else "run"
+            self._connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (run_id,))
+
+    def _follow_one(self, run_id: str, room: int) -> tuple[int, bool]:
+        """Read at most `room` lines of a run; say how many, and whether there may be more."""
+        directory = layout.run_dir(self._root, run_id)
+        # Asked before reading: what a writer that is gone has written is then in the file.
+        held = presence.is_held(directory)
+        run, progress = self._load(run_id)
+        try:
+            if not stat.S_ISREG(os.stat(layout.timeline(directory)).st_mode):
+                raise FileNotFoundError(layout.timeline(directory))
+            file = open(layout.timeline(directory), "rb", buffering=_limits.READ_CHUNK_BYTES // 4)  # noqa: SIM115
+        except (FileNotFoundError, NotADirectoryError):
+            self.forget(run_id)
+            if held:  # its first line is still to come
+                self._connection.execute(_SAVE_PROGRESS, {**NEW_PROGRESS, "run": run_id, "held": 1})
+            return 0, False
+        except OSError as error:
+            log("a timeline cannot be read and keeps the rows it has: %s", error)
+            self._connection.execute("UPDATE progress SET held = 0 WHERE run = ?", (run_id,))
+            return 0, False
+        with file:
+            if not _continues(file, run["bytes"], progress["tail"]):
+                self.forget(run_id)
+                run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
+                file.seek(0)
+            rows = Rows(run, progress, self._envelope_matches)
+            more = False
+            for raw, tail, length in complete_lines(file):
+                rows.add(raw, tail, length)
+                if rows.lines >= room:
+                    more = True
+                    break
+        was_held = progress["held"] == 1
+        if rows.lines or not run["bytes"] or was_held != held:
+            # Between two batches the end of the run is not known yet: it is kept among the runs to look at.
+            rows.settle(held or more)
+            self._save(rows)
+        return rows.lines, more
+
+    def _load(self, run_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        row = self._connection.execute(_LOAD, (run_id,)).fetchone()
+        if row is None:
+            return {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
+        run = dict(zip(NEW_RUN, row[: len(NEW_RUN)], strict=True))
+        progress = dict(zip(NEW_PROGRESS, row[len(NEW_RUN) :], strict=True))
+        if run["id"] is None:
+            run = {**NEW_RUN, "id": run_id}
+        readable = _has_types_of(run, NEW_RUN) and _has_types_of(progress, NEW_PROGRESS)
+        if not readable or run["bytes"] < len(progress["tail"]):
+            raise Damaged(f"the progress of {run_id} is not readable")
+        return run, progress
+
+    def _save(self, rows: Rows) -> None:
+        for name, pending in rows.pending.items():
+            if pending:
+                self._connection.executemany(INSERTS[name], pending)
+        if rows.run["bytes"]:
+            self._connection.execute(_SAVE_RUN, rows.run)
+        if rows.run["bytes"] or rows.progress["held"]:
+            self._connection.execute(_SAVE_PROGRESS, rows.progress)
+        else:  # nothing was ever written and nobody is about to
+            self._connection.execute("DELETE FROM progress WHERE run = ?", (rows.run["id"],))
+
+    def _has_news(self, run_id: str) -> bool:
+        directory = layout.run_dir(self._root, run_id)
+        row = self._connection.execute("SELECT bytes FROM runs WHERE id = ?", (run_id,)).fetchone()
+        try:
+            size = os.stat(layout.timeline(directory)).st_size
+        except OSError:
+            return True
+        return size != (row[0] if row else 0) or not presence.is_held(directory)
+
+    def _directories(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(layout.runs_dir(self._root)) if is_run_id(name)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _state(self) -> tuple[int, str, bool]:
+        state = dict(self._connection.execute("SELECT name, value FROM state").fetchall())
+        offset, tail = str(state.get("journal_offset", "0")), state.get("journal_tail", "")
+        if not offset.isdecimal() or type(tail) is not str or int(offset) < len(tail):
+            raise Damaged("the place in the journal is not readable")
+        return int(offset), tail, state.get("complete") == "1"
+
+    def _remember(self, before: tuple[int, str], journal: Journal) -> None:
+        """Keep how far the journal was read, unless another process has read on meanwhile."""
+        if self._state()[:2] == before:
+            rows = [("journal_offset", str(journal.offset)), ("journal_tail", journal.tail), ("complete", "1")]
+            self._connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", rows)

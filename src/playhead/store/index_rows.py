@@ -1,0 +1,346 @@
+"""Turn the lines of a timeline into rows of the index.
+
+What the next lines build on is kept in the run's own row and in `progress`, so that reading a timeline in pieces gives
+the same rows as reading it at once. Lines come from files that anybody may have written: a line that is not one is
+counted and skipped, a payload field of the wrong type becomes null or its JSON text, and nothing here raises.
+The chain is not verified here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from playhead import _limits
+from playhead._clock import parse_utc
+from playhead.errors import PlayheadError
+
+EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
+Row = tuple[Any, ...]
+Line = dict[str, Any]
+
+TAIL_BYTES = 76  # of the last line read: `,"hash":"` and 64 digits and `"}` and the newline
+_EXACT_MAX = 2**53  # sums and differences of a few such numbers still fit SQLite's integers
+_SUM_MAX = 2**63 - 1
+
+_CALL_OPENS = {"model.invoked": "model", "tool.called": "tool", "http.sent": "http", "process.started": "process"}
+_CALL_CLOSES = {
+    "model.responded": "model",
+    "tool.returned": "tool",
+    "http.received": "http",
+    "process.exited": "process",
+}
+_TEXTS = ("time", "kind", "hash")
+_TEXT_OR_NULL = (str, type(None))
+_SPANS = {*_CALL_OPENS, *_CALL_CLOSES, "step.started", "step.finished"}
+
+# Every column of `runs`, with what it holds before the first line.
+NEW_RUN: dict[str, Any] = {
+    "id": None, "name": None, "status": "running", "started": None, "finished": None, "started_us": None,
+    "duration_us": None, "events": 0, "model_calls": 0, "tool_calls": 0, "steps": 0, "artifacts": 0, "tokens_in": 0,
+    "tokens_out": 0, "tokens_cached": 0, "tokens_reasoning": 0, "cost": None, "error": None, "origin": None,
+    "replayable": 0, "reasons": "[]", "envelope_hash": None, "agent": None, "agent_version": None, "git_commit": None,
+    "git_branch": None, "git_dirty": None, "ci_provider": None, "ci_run_id": None, "external_id": None, "tags": "{}",
+    "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": None, "head_hash": None, "bytes": 0,
+}  # fmt: skip
+# The same for `progress`.
+NEW_PROGRESS: dict[str, Any] = {
+    "run": None, "tail": "", "held": 0, "first_elapsed_us": None, "last_elapsed_us": None, "ended": None,
+    "ended_elapsed_us": None, "envelope_ok": None, "invalidated": 0,
+}  # fmt: skip
+
+# In this order: a row is there before it is closed.
+INSERTS = {
+    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+    "calls": "INSERT INTO calls (run, span, seq, parent, kind, name, provider, model, elapsed_us, key, effects)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+    "steps": "INSERT INTO steps (run, span, seq, parent, name, attempt, elapsed_us) VALUES (?,?,?,?,?,?,?)",
+    # An opening line comes before the line that closes it; saying so makes any batch size give the same rows.
+    "calls closed": "UPDATE calls SET end_seq=?1, latency_us=?2-elapsed_us, status=?3, error=?4, code=?5, tokens_in=?6,"
+    " tokens_out=?7, tokens_cached=?8, tokens_reasoning=?9, cost=?10, model=coalesce(model, ?11),"
+    " name=coalesce(name, ?11) WHERE run=?12 AND span=?13 AND kind=?14 AND end_seq IS NULL AND seq<?1",
+    "steps closed": "UPDATE steps SET end_seq=?1, duration_us=?2-elapsed_us, status=?3, error=?4"
+    " WHERE run=?5 AND span=?6 AND end_seq IS NULL AND seq<?1",
+    "policy_checks": "INSERT INTO policy_checks VALUES (?,?,?,?,?,?,?,?)",
+    "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
+    "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
+}
+
+
+def text(value: Any) -> str | None:
+    """Return a string as it is, and anything else that is there as its JSON text."""
+    if value is None or type(value) is str:
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # read from JSON, so it can only be nested too deeply
+        return '{"$repr":"nested too deeply for the index"}'
+
+
+def count(value: Any) -> int | None:
+    """Return a number of things, or None where the value is not one."""
+    return value if type(value) is int and 0 <= value <= _EXACT_MAX else None
+
+
+def _amount(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and 0 <= value <= _EXACT_MAX else None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if type(value) is dict else {}
+
+
+def error_text(value: Any) -> str | None:
+    """Return a recorded error as one short text: `type: message`."""
+    kind, message = _mapping(value).get("type"), _mapping(value).get("message")
+    whole = f"{kind}: {message}" if type(kind) is str and type(message) is str else text(value)
+    if whole is None or len(whole) <= _limits.INDEX_ERROR_CHARACTERS_MAX:
+        return whole
+    return whole[: _limits.INDEX_ERROR_CHARACTERS_MAX - 1] + "…"
+
+
+def read_line(raw: bytes, run_id: str, after: int) -> Line | None:
+    """Return a line of this run that comes after seq `after`, or None where the bytes are not one."""
+    try:
+        line = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    if type(line) is not dict or line.get("run") != run_id:
+        return None
+    seq, elapsed_us = count(line.get("seq")), line.get("elapsed_us")
+    if seq is None or seq <= after or type(elapsed_us) is not int or abs(elapsed_us) > _EXACT_MAX:
+        return None
+    if type(line.get("data")) is not dict or any(type(line.get(field)) is not str for field in _TEXTS):
+        return None
+    if any(type(line.get(field)) not in _TEXT_OR_NULL for field in ("span", "parent", "lane", "key")):
+        return None
+    if line["kind"] in _SPANS and line.get("span") is None:
+        return None
+    return line
+
+
+class Rows:
+    """Collect the rows of some lines of one run. `run` and `progress` are brought up to date in place."""
+
+    def __init__(self, run: dict[str, Any], progress: dict[str, Any], envelope_matches: EnvelopeMatches | None) -> None:
+        self.run = run
+        self.progress = progress
+        self.pending: dict[str, list[Row]] = {name: [] for name in INSERTS}
+        self.lines = 0
+        self._id: str = run["id"]
+        self._envelope_matches = envelope_matches
+
+    def add(self, raw: bytes | None, tail: bytes, length: int) -> None:
+        """Take the next `length` bytes of the file: a whole line with its newline, or None for one too long to read."""
+        run, offset = self.run, self.run["bytes"]
+        self.lines += 1
+        run["bytes"] = offset + length
+        self.progress["tail"] = tail.decode("latin-1")
+        after = -1 if run["head_seq"] is None else run["head_seq"]
+        line = None if raw is None else read_line(raw, self._id, after)
+        if line is None:
+            run["bad_lines"] += 1
+            return
+        seq, kind, span, elapsed_us = line["seq"], line["kind"], line.get("span"), line["elapsed_us"]
+        self.pending["events"].append(
+            (self._id, seq, line["time"], elapsed_us, kind, span, line.get("parent"), line.get("lane"), line.get("key"),
+             offset, length - 1)
+        )  # fmt: skip
+        run["events"] += 1
+        run["head_seq"], run["head_hash"] = seq, line["hash"]
+        progress = self.progress
+        if progress["first_elapsed_us"] is None:
+            progress["first_elapsed_us"] = progress["last_elapsed_us"] = elapsed_us
+            run["started"], run["started_us"] = line["time"], _micros(line["time"])
+        elif elapsed_us > progress["last_elapsed_us"]:
+            progress["last_elapsed_us"] = elapsed_us
+        take = _TAKES.get(kind)
+        if take:
+            take(self, line, line["data"])
+
+    def settle(self, held: bool) -> None:
+        """Say what the run is now, from all lines so far and from whether a writer holds it."""
+        run, progress = self.run, self.progress
+        progress["held"] = int(held)
+        ended = progress["ended"]
+        run["status"] = ended or ("running" if held else "crashed")
+        if progress["first_elapsed_us"] is not None:
+            until = progress["ended_elapsed_us"] if ended else progress["last_elapsed_us"]
+            run["duration_us"] = until - progress["first_elapsed_us"]
+        reasons = [
+            reason
+            for reason, holds in (
+                ("execution_incomplete", ended is None),
+                ("recording_failure", run["gaps"] > 0),
+                ("envelope_invalid", progress["envelope_ok"] == 0),
+                ("manually_invalidated", progress["invalidated"] == 1),
+            )
+            if holds
+        ]
+        run["reasons"], run["replayable"] = orjson.dumps(reasons).decode(), int(not reasons)
+
+    def _plus(self, field: str, amount: int | None) -> None:
+        if amount:
+            self.run[field] = min(self.run[field] + amount, _SUM_MAX)
+
+    def _run_started(self, line: Line, data: dict[str, Any]) -> None:
+        run, git, ci = self.run, _mapping(data.get("git")), _mapping(data.get("ci"))
+        run["name"] = text(data.get("name"))
+        run["origin"] = None if data.get("origin") is None else orjson_text(data["origin"])
+        run["external_id"] = text(data.get("external_id"))
+        run["tags"] = orjson_text(_mapping(data.get("tags")))
+        run["git_commit"], run["git_branch"] = text(git.get("commit")), text(git.get("branch"))
+        run["git_dirty"] = None if git.get("dirty") is None else int(bool(git["dirty"]))
+        run["ci_provider"], run["ci_run_id"] = text(ci.get("provider")), text(ci.get("run_id"))
+        run["agent"] = run["agent_version"] = run["envelope_hash"] = self.progress["envelope_ok"] = None
+        self._asked(data)
+
+    def _asked(self, data: dict[str, Any]) -> None:
+        """Take over who was asked what: from run.started, or from the agent that adopted the run."""
+        run, agent = self.run, _mapping(data.get("agent"))
+        if agent:
+            run["agent"], run["agent_version"] = text(agent.get("name")), text(agent.get("version"))
+        if data.get("envelope_hash") is None:
+            return
+        run["envelope_hash"] = text(data["envelope_hash"])
+        if self._envelope_matches is not None:
+            try:
+                matches = self._envelope_matches(data)
+            except PlayheadError:  # an envelope that cannot be read back does not match its hash
+                matches = False
+            self.progress["envelope_ok"] = None if matches is None else int(matches)
+
+    def _run_finished(self, line: Line, data: dict[str, Any]) -> None:
+        status = data.get("status")
+        self.progress["ended"] = status if status in ("ok", "error", "cancelled") else "error"
+        self.progress["ended_elapsed_us"] = line["elapsed_us"]
+        self.run["finished"], self.run["error"] = line["time"], error_text(data.get("error"))
+
+    def _run_reopened(self, line: Line, data: dict[str, Any]) -> None:
+        self.progress["ended"] = self.progress["ended_elapsed_us"] = None
+        self.run["finished"] = self.run["error"] = None
+
+    def _run_invalidated(self, line: Line, data: dict[str, Any]) -> None:
+        self.progress["invalidated"] = 1
+
+    def _step_started(self, line: Line, data: dict[str, Any]) -> None:
+        self._plus("steps", 1)
+        attempt = count(data.get("attempt"))
+        self.pending["steps"].append(
+            (self._id, line["span"], line["seq"], line.get("parent"), text(data.get("name")),
+             1 if attempt is None else attempt, line["elapsed_us"])
+        )  # fmt: skip
+        if data.get("adopts") is True:
+            if data.get("name") is not None:
+                self.run["name"] = text(data["name"])
+            self._asked(data)
+
+    def _step_finished(self, line: Line, data: dict[str, Any]) -> None:
+        self.pending["steps closed"].append(
+            (line["seq"], line["elapsed_us"], text(data.get("status")), error_text(data.get("error")),
+             self._id, line["span"])
+        )  # fmt: skip
+
+    def _call_opened(self, line: Line, data: dict[str, Any]) -> None:
+        kind = _CALL_OPENS[line["kind"]]
+        if kind in ("model", "tool"):
+            self._plus(f"{kind}_calls", 1)
+        model = text(data.get("model")) if kind == "model" else None
+        effects = data.get("effects")
+        self.pending["calls"].append(
+            (self._id, line["span"], line["seq"], line.get("parent"), kind, _call_name(kind, data),
+             text(data.get("provider")), model, line["elapsed_us"], line.get("key"),
+             orjson_text(effects) if effects else None)
+        )  # fmt: skip
+
+    def _call_closed(self, line: Line, data: dict[str, Any]) -> None:
+        kind = _CALL_CLOSES[line["kind"]]
+        usage = _mapping(data.get("usage")) if kind == "model" else {}
+        tokens = [count(usage.get(field)) for field in ("input", "output", "cached", "reasoning")]
+        for field, amount in zip(("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"), tokens, strict=True):
+            self._plus(field, amount)
+        cost = _amount(data.get("cost")) if kind == "model" else None
+        if cost is not None:
+            self.run["cost"] = (self.run["cost"] or 0.0) + cost
+        code = data.get("status") if kind == "http" else data.get("exit_code")
+        code = code if type(code) is int and abs(code) <= _EXACT_MAX else None
+        self.pending["calls closed"].append(
+            (line["seq"], line["elapsed_us"], text(data.get("outcome" if kind == "http" else "status")),
+             error_text(data.get("error")), code, *tokens, cost, text(data.get("model")) if kind == "model" else None,
+             self._id, line["span"], kind)
+        )  # fmt: skip
+
+    def _policy_checked(self, line: Line, data: dict[str, Any]) -> None:
+        fields = [text(data.get(field)) for field in ("capability", "resource", "decision")]
+        rule, mode = text(data.get("rule", "none")), text(data.get("mode", "observe"))
+        self.pending["policy_checks"].append((self._id, line["seq"], *fields, rule, text(data.get("reason")), mode))
+
+    def _artifact_created(self, line: Line, data: dict[str, Any]) -> None:
+        self._plus("artifacts", 1)
+        fields = [text(data.get(field)) for field in ("name", "role", "media", "digest")]
+        self.pending["artifacts"].append((self._id, line["seq"], *fields, count(data.get("size"))))
+
+    def _effect_observed(self, line: Line, data: dict[str, Any]) -> None:
+        detail = orjson_text(data["detail"]) if data.get("detail") else None
+        row = (self._id, line["seq"], 0, text(data.get("what")), text(data.get("target")), detail)
+        self.pending["effects"].append(row)
+
+    def _git_committed(self, line: Line, data: dict[str, Any]) -> None:
+        files = data.get("files")
+        if type(files) is dict:
+            # A reference. What it repeats stands in an earlier line of this run; what it adds is here.
+            files = files["then"] if type(files.get("then")) is list else [files]
+        detail = orjson_text({"commit": data.get("commit")})
+        for item, name in enumerate(files if type(files) is list else []):
+            self.pending["effects"].append((self._id, line["seq"], item, "file.committed", text(name), detail))
+
+    def _gap_noted(self, line: Line, data: dict[str, Any]) -> None:
+        lost = count(data.get("count", 1))
+        self._plus("gaps", 1)
+        self._plus("lost", 1 if lost is None else lost)
+
+
+def orjson_text(value: Any) -> str:
+    """Return the JSON text of a value, of a string too, so that the column always holds JSON."""
+    if type(value) is str:
+        return orjson.dumps(value).decode()
+    return text(value) or "null"
+
+
+def _micros(time: str) -> int | None:
+    try:
+        return parse_utc(time)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _call_name(kind: str, data: dict[str, Any]) -> str | None:
+    """Name a call so that calls of one sort have one name: no query of a URL, no arguments of a program."""
+    if kind == "model":
+        return text(data.get("model"))
+    if kind == "http":
+        url = (text(data.get("url")) or "").split("?")[0].split("#")[0]
+        return f"{text(data.get('method')) or ''} {url}".strip()
+    if kind == "process":
+        argv = data.get("argv")
+        return text(argv[0]) if type(argv) is list and argv else text(argv)
+    return text(data.get("name"))
+
+
+_TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
+    "run.started": Rows._run_started,
+    "run.finished": Rows._run_finished,
+    "run.reopened": Rows._run_reopened,
+    "run.invalidated": Rows._run_invalidated,
+    "step.started": Rows._step_started,
+    "step.finished": Rows._step_finished,
+    **dict.fromkeys(_CALL_OPENS, Rows._call_opened),
+    **dict.fromkeys(_CALL_CLOSES, Rows._call_closed),
+    "policy.checked": Rows._policy_checked,
+    "artifact.created": Rows._artifact_created,
+    "effect.observed": Rows._effect_observed,
+    "git.committed": Rows._git_committed,
+    "gap.noted": Rows._gap_noted,
+}

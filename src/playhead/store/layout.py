@@ -1,0 +1,120 @@
+"""Compute every path of a store. No other module spells a file name of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from playhead import _limits
+from playhead.errors import BadName
+
+STORE_VERSION = 1
+
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))})
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|\ud800-\udfff]')
+
+
+def runs_dir(root: Path) -> Path:
+    """Return the folder of all run directories."""
+    return root / "runs"
+
+
+def run_dir(root: Path, run_id: str) -> Path:
+    """Return one run's directory."""
+    return root / "runs" / run_id
+
+
+def timeline(run: Path) -> Path:
+    """Return the file that is the truth about a run."""
+    return run / "timeline.jsonl"
+
+
+def artifacts_dir(run: Path) -> Path:
+    """Return the folder of a run's artifacts."""
+    return run / "artifacts"
+
+
+def context_pack(run: Path) -> Path:
+    """Return the file that holds the latest context pack."""
+    return run / "context_pack.json"
+
+
+def policy_snapshot(run: Path) -> Path:
+    """Return the file that holds the policy in force at the start."""
+    return run / "policy_snapshot.json"
+
+
+def private_dir(run: Path) -> Path:
+    """Return the folder of erasable values and their salts."""
+    return run / "private"
+
+
+def blobs_dir(root: Path) -> Path:
+    """Return the folder of all blobs."""
+    return root / "blobs"
+
+
+def blob(root: Path, digest: str) -> Path:
+    """Return the file of one blob. The digest must be 64 hex digits: it is checked, since it may come from a line."""
+    if not is_digest(digest):
+        raise BadName(f"not a digest: {digest!r}", hint="A digest is 64 lower-case hex digits.")
+    return root / "blobs" / digest[:2] / digest
+
+
+def index(root: Path) -> Path:
+    """Return the SQLite file of the index."""
+    return root / "playhead.db"
+
+
+def journal(root: Path) -> Path:
+    """Return the file in which writers note run ids at open and close."""
+    return root / "journal"
+
+
+def version_file(root: Path) -> Path:
+    """Return the file that names the format of the store."""
+    return root / "format"
+
+
+def is_digest(text: str) -> bool:
+    """Say whether text is a SHA-256 in hex."""
+    return len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+
+
+def artifact(run: Path, name: str) -> Path:
+    """Return the file of one artifact; a name that could leave the run directory is refused."""
+    return artifacts_dir(run) / artifact_name(name)
+
+
+def artifact_name(name: str) -> PurePosixPath:
+    """Check a name that an agent chose, and return it as a relative path."""
+    parts = name.split("/")
+    if not name or len(name.encode("utf-8", "surrogatepass")) > _limits.ARTIFACT_NAME_BYTES_MAX:
+        raise BadName(f"artifact name is empty or longer than {_limits.ARTIFACT_NAME_BYTES_MAX} bytes: {name[:60]!r}")
+    if len(parts) > _limits.ARTIFACT_DEPTH_MAX:
+        raise BadName(f"artifact name has more than {_limits.ARTIFACT_DEPTH_MAX} parts: {name!r}")
+    for part in parts:
+        bare = part.split(".")[0].strip().lower()
+        if part in ("", ".", "..") or part != part.strip() or part.endswith(".") or bare in _RESERVED:
+            raise BadName(f"artifact name has an unusable part {part!r}: {name!r}")
+        if _FORBIDDEN.search(part):
+            raise BadName(f"artifact name has a forbidden character: {name!r}")
+    return PurePosixPath(*parts)
+
+
+def numbered(name: str) -> Iterator[str]:
+    """Yield a name, then the same with `~2`, `~3`, … before its ending: an artifact never replaces another."""
+    yield name
+    folder, slash, last = name.rpartition("/")
+    stem, dot, ending = last.partition(".")
+    for number in itertools.count(2):
+        yield f"{folder}{slash}{stem}~{number}{dot}{ending}"
+
+
+def pack_name(name: str) -> str:
+    """Check the name of one of the two files that a run directory holds beside its artifacts."""
+    if name not in ("context_pack.json", "policy_snapshot.json"):
+        raise BadName(f"a run directory has no file {name!r}")
+    return name

@@ -1,0 +1,112 @@
+"""Keep runs in memory: for tests, for documentation, and as the plainest reading of the store's promises."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+
+from playhead._clock import Clock, SystemClock
+from playhead.errors import MissingContent, RunNotFound, StoreError
+from playhead.ledger.writer import Ledger
+from playhead.store import layout
+
+
+class MemoryLog:
+    """A growing buffer behind a lock."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self._lock = threading.Lock()
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def end(self) -> int:
+        return len(self.buffer)
+
+    def read(self, start: int, count: int) -> bytes:
+        return bytes(self.buffer[start : start + count])
+
+    def append(self, data: bytes) -> None:
+        self.buffer += data
+
+    def truncate(self, size: int) -> None:
+        del self.buffer[size:]
+
+    def sync(self) -> None:
+        """Memory has nothing to bring anywhere."""
+
+    def reopen(self) -> None:
+        """A forked child has its own copy: it writes a run of its own."""
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """The buffer stays readable."""
+
+
+class MemoryStore:
+    """Hold everything in dictionaries."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._logs: dict[str, MemoryLog] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._files: dict[tuple[str, str], bytes] = {}
+
+    def ledger(self, run: str, *, create: bool = False) -> Ledger:
+        if create:
+            if run in self._logs:
+                raise StoreError(f"{run} exists already")
+            self._logs[run] = MemoryLog()
+            self._files[run, "context_pack.json"] = self._files[run, "policy_snapshot.json"] = b"{}\n"
+        return Ledger(self._log(run), run, self._clock, self.put_blob)
+
+    def _log(self, run: str) -> MemoryLog:
+        try:
+            return self._logs[run]
+        except KeyError:
+            raise RunNotFound(f"no run {run} in this store") from None
+
+    def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
+        yield from bytes(self._log(run).buffer[start:]).splitlines(keepends=True)
+
+    def runs(self) -> Iterator[str]:
+        yield from sorted(self._logs)
+
+    def put_blob(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self._blobs[digest] = data
+        return digest
+
+    def blob(self, digest: str) -> bytes:
+        try:
+            return self._blobs[digest]
+        except KeyError:
+            raise MissingContent(f"blob {digest} is not in this store") from None
+
+    def put_file(self, run: str, name: str, data: bytes) -> str:
+        self._log(run)
+        if not name.startswith("artifacts/"):
+            self._files[run, layout.pack_name(name)] = data
+            return name
+        for candidate in layout.numbered(name.removeprefix("artifacts/")):
+            path = f"artifacts/{layout.artifact_name(candidate)}"
+            if self._files.setdefault((run, path), data) == data:
+                return path
+        raise AssertionError("numbered names never end")
+
+    def file(self, run: str, name: str) -> bytes:
+        self._log(run)
+        try:
+            return self._files[run, name]
+        except KeyError:
+            raise MissingContent(f"{run} has no file {name}") from None
+
+    def delete(self, run: str) -> None:
+        del self._logs[self._log(run) and run]
+        for key in [key for key in self._files if key[0] == run]:
+            del self._files[key]

@@ -1,0 +1,73 @@
+"""Tell whether a writer holds a run.
+
+A writer keeps a shared lock on the run's directory for as long as it lives; the operating system lets go of it when
+the process ends, however it ends. A run without `run.finished` that nobody holds has crashed.
+
+A writer takes the lock **before** it notes the run in the journal: whoever reads the note then finds the run held.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+_PROBE_S = 0.0005  # a probe holds its lock for microseconds; this is long enough to outlast one
+_HOLD_TRIES = 200
+
+_sleep = time.sleep  # bound once: the agent's own clock may be replaced later
+
+
+def hold(run_dir: Path) -> int:
+    """Take the shared lock on a run's directory and return its descriptor; closing it lets go.
+
+    The lock belongs to the open descriptor: a fork shares it, an exec'd program does not get it. Only a probe can be in
+    the way, and only for an instant; an error that lasts is the file system's and is raised.
+    """
+    if sys.platform == "win32":
+        raise OSError("a run cannot be held on this platform")
+    fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for left in range(_HOLD_TRIES, -1, -1):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return fd
+            except BlockingIOError:
+                if not left:
+                    raise
+                _sleep(_PROBE_S)
+    except BaseException:
+        os.close(fd)
+        raise
+    raise AssertionError("unreachable")
+
+
+def is_held(run_dir: Path) -> bool:
+    """Say whether any writer, of this process or another, holds the run.
+
+    A directory that is gone, or that cannot be opened or locked, is held by nobody: `hold` fails there as well.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Twice, because the first refusal may come from another reader's probe.
+        for last in (False, True):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+            except BlockingIOError:
+                if not last:
+                    _sleep(_PROBE_S)
+            except OSError:
+                return False
+        return True
+    finally:
+        os.close(fd)

@@ -1,0 +1,94 @@
+"""Read a run: its events in order, any one of them by seq, every value as it was."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from playhead import _limits
+from playhead.errors import BrokenLine, RunNotFound
+from playhead.event import envelope
+from playhead.event.envelope import Event
+from playhead.event.resolve import Resolver, has_references
+from playhead.store.base import Store
+
+
+class RunReader:
+    """Read one run of a store. Knows how far it has read; a run that grows is followed."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self.store = store
+        self.id = run
+        self._offsets = array("Q", [0])  # byte offset of each line, and of the next one
+        self._fetch = lru_cache(maxsize=_limits.RESOLVED_LINES_CACHED_MAX)(self._read_data)
+        private = getattr(store, "private", None)
+        self._resolver = Resolver(
+            self._fetch, store.blob, None if private is None else lambda commitment: private(run, commitment)
+        )
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield every whole line without its newline; a torn last one is left out."""
+        offset = 0
+        for number, line in enumerate(self.store.lines(self.id)):
+            if line[-1:] != b"\n":
+                return
+            offset += len(line)
+            if number + 1 == len(self._offsets):
+                self._offsets.append(offset)
+            yield line[:-1]
+
+    def events(self) -> Iterator[Event]:
+        """Yield every event, unresolved."""
+        for line in self.lines():
+            yield envelope.parse(line)
+
+    def resolved(self) -> Iterator[Event]:
+        """Yield every event with its references resolved."""
+        for line in self.lines():
+            event = envelope.parse(line)
+            yield self.resolve(event) if has_references(line) else event
+
+    def line(self, seq: int) -> bytes:
+        """Return one line without its newline."""
+        while seq >= len(self._offsets) - 1:
+            before = len(self._offsets)
+            self._extend()
+            if len(self._offsets) == before:
+                raise RunNotFound(
+                    f"{self.id} has no event {seq}", hint=f"Its events are 0 to {len(self._offsets) - 2}."
+                )
+        if seq < 0:
+            raise RunNotFound(f"{self.id} has no event {seq}", hint="Events are numbered from 0.")
+        return next(self.store.lines(self.id, self._offsets[seq])).removesuffix(b"\n")
+
+    def event(self, seq: int) -> Event:
+        """Return one event with its references resolved."""
+        return self.resolve(envelope.parse(self.line(seq)))
+
+    def resolve(self, event: Event) -> Event:
+        """Return the same event with every value as it was."""
+        data = self._resolver.resolve(event.data)
+        return event if data is event.data else msgspec.structs.replace(event, data=data)
+
+    def value(self, value: Any) -> Any:
+        """Resolve one value of this run."""
+        return self._resolver.resolve(value)
+
+    def first(self) -> Event:
+        """Return run.started."""
+        for event in self.resolved():
+            return event
+        raise BrokenLine(f"{self.id} has no events", hint="The process was killed before the first one was written.")
+
+    def _extend(self) -> None:
+        for line in self.store.lines(self.id, self._offsets[-1]):
+            if line[-1:] != b"\n":
+                return
+            self._offsets.append(self._offsets[-1] + len(line))
+
+    def _read_data(self, seq: int) -> Any:
+        return envelope.parse(self.line(seq)).data

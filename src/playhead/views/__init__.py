@@ -1,0 +1,1 @@
+"""Pure functions from events to plain data: no input, no output."""
