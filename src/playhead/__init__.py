@@ -5,11 +5,12 @@ Names are loaded when they are first used: importing playhead costs an agent alm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from playhead._version import __version__
 
+TYPE_CHECKING = False  # as in typing, whose import would take longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from playhead._api.reading import Run, find, load, verify
     from playhead._api.recording import (
         agent,

@@ -47,17 +47,18 @@ class FakeClock:
         return self.now_us
 
 
-_cached: tuple[int, str] = (-1, "")  # one name, so that threads never mix two seconds
+_cached: tuple[int, str] = (-1_000_000, "")  # one name, so that threads never mix two seconds
 
 
 def utc_text(wall_us: int) -> str:
     """Return UTC text with six digits, as it stands in a line."""
     global _cached
-    second, micro = divmod(wall_us, 1_000_000)
-    known, text = _cached
-    if second != known:
+    start_us, text = _cached
+    micro = wall_us - start_us
+    if not 0 <= micro < 1_000_000:
+        second, micro = divmod(wall_us, 1_000_000)
         text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        _cached = (second, text)
+        _cached = (second * 1_000_000, text)
     return f"{text}.{micro:06d}Z"
 
 

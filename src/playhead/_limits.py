@@ -9,9 +9,9 @@ REFERENCE_BYTES_MIN: Final = 256  # a repeated sub-value larger than this is wri
 INLINE_BYTES_MAX: Final = 32 * 1024  # a larger value spills to a blob
 INTEGER_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is not exact everywhere: `$int`
 DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
+CYCLIC_CONTAINERS_MAX: Final = 10_000  # of a value that contains itself; the rest is cut off visibly, with `$repr`
 REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024  # content one writer remembers in order to refer to it
-HELD_ARRAYS_MAX: Final = 1024  # arrays one writer remembers in order to extend them
 
 # Names
 NAME_CHARACTERS_MAX: Final = 200  # of runs, steps and tools; longer ones are kept in full in data, cut in views
@@ -61,3 +61,8 @@ PROGRAM_END_WAIT_S: Final = 5.0  # for a program that was told to end, before it
 
 # Pruning
 BLOB_AGE_S_MIN: Final = 24 * 3600  # a younger blob may belong to a line that is still to be written
+
+# Doctor
+DISK_FREE_BYTES_FAIL: Final = 10 * 1024 * 1024
+DISK_FREE_BYTES_WARN: Final = 1024 * 1024 * 1024
+DOCTOR_RECENT_S: Final = 7 * 24 * 3600  # how far back it looks for crashed runs and lost events

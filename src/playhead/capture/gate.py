@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import orjson
+from orjson import dumps
 
 from playhead.capture.redact import Redactor
 from playhead.event.plainer import Keys, Plainer
@@ -45,7 +45,7 @@ class Gate:
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
             shaped, news = held.shape(value, plainer)
-            encoded = orjson.dumps(shaped)
+            encoded = dumps(shaped)
         except (TypeError, RecursionError) as problem:  # lone surrogates; a value deeper than the stack
             counts.clear()
             plainer = Plainer(plainer.gate, self._keys, careful=True)
@@ -54,7 +54,7 @@ class Gate:
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
             shaped, news = held.shape(value, plainer)
-            encoded = orjson.dumps(shaped)
+            encoded = dumps(shaped)
         if (
             plainer.secret_fields
             or redactor.suspicious_text(encoded)
@@ -66,7 +66,7 @@ class Gate:
                 plainer.blobs = binary_blobs
                 value = plainer.value(clean)
                 shaped, news = held.shape(value, plainer)
-                encoded = orjson.dumps(shaped)
+                encoded = dumps(shaped)
         return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
 
     def file(self, data: bytes) -> tuple[bytes, dict[str, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.capture.recording import Recording
-from playhead.capture.relay import Relay, Stream
+from playhead.capture.relay import Relay, Stream, in_foreground
 from playhead.event import kinds
 
 _TURN_S = 3600.0  # to wait at most for something to happen
@@ -105,7 +105,7 @@ class Program:
                 self._enough = True
             elif number in _TO_US:
                 process.send_signal(number)
-            elif number in _TO_GROUP and not _in_foreground():
+            elif number in _TO_GROUP and not _has_foreground():
                 # Either it went to the whole group and the program has it too, or to us alone. Twice would be wrong
                 # as often as not at all: whoever has it is given time to act on it.
                 self._owed.setdefault(number, time.monotonic() + _limits.SIGNAL_WAIT_S)
@@ -146,16 +146,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _in_foreground() -> bool:
+def _has_foreground() -> bool:
     """Say whether signals from a terminal reach our process group, and so the program."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
+        return in_foreground(terminal)
     finally:
         os.close(terminal)
 

@@ -54,7 +54,6 @@ class Recording:
         self.redacted: dict[str, int] = {}
         self._ledger = ledger
         self._gate = gate
-        self._offsets: dict[int, int] = {}  # where lines begin that hold content which may come again
         self._held = Held(self._read_back)
         self._pid = os.getpid()
         self._closed = False
@@ -128,8 +127,7 @@ class Recording:
             if sealed is None:
                 return None
             if shaped.news is not None:
-                self._offsets[sealed.seq] = sealed.offset
-                self._held.remember(sealed.seq, shaped.news)
+                self._held.remember(sealed.seq, shaped.news, sealed.offset)
             return sealed.span
         except Exception as problem:
             guard.absorb(problem, self, kind)
@@ -167,6 +165,7 @@ class Recording:
     def context_pack(self, pack: Any, parent: str | None = None) -> None:
         """Keep the context pack that is in force from now on."""
         shaped = self._gate.shape({"pack": pack}, Held(_nothing))
+        self._count(shaped.redacted)
         encoded = orjson.dumps(_unspilled(shaped)["pack"], option=orjson.OPT_INDENT_2) + b"\n"
         name = self.artifact("context_pack.json", encoded, role="context_pack", media="application/json", parent=parent)
         if name is None:
@@ -199,7 +198,7 @@ class Recording:
     def hash_recorded(self, recorded: Any) -> str | None:
         """Return the hash of an envelope in the form in which it will be stored."""
         try:
-            return request.hash_of(self._gate.shape({"input": recorded}, Held(_nothing)).value["input"])
+            return request.hash_of(_unspilled(self._gate.shape({"input": recorded}, Held(_nothing)))["input"])
         except Exception as problem:
             guard.absorb(problem, self, "the envelope's hash")
             return None
@@ -219,11 +218,23 @@ class Recording:
             output=self.output,
             metadata=self.metadata,
             error=describe_error(error) if isinstance(error, BaseException) else error,
-            redacted=self.redacted,
         )
-        self.emit_fields("run.finished", as_fields(finished), span=self.root_span or "0", finishing=True)
+        fields = as_fields(finished)
+        if redacted := self._totals(fields):
+            fields["redacted"] = redacted
+        self.emit_fields("run.finished", fields, span=self.root_span or "0", finishing=True)
         self.sync()
         self._detach()
+
+    def _totals(self, fields: dict[str, Any]) -> dict[str, int]:
+        """Count redactions of the whole run, those in its last line included."""
+        out = dict(self.redacted)
+        try:
+            for rule, count in self._gate.shape(fields, Held(_nothing)).redacted.items():
+                out[rule] = out.get(rule, 0) + count
+        except Exception as problem:
+            guard.absorb(problem, self, "the count of redactions")
+        return out
 
     def leave(self) -> None:
         """Let go of a run that somebody else will finish."""
@@ -244,8 +255,8 @@ class Recording:
             told = ", ".join(f"{count} × {reason}" for reason, count in losses.items())
             guard.give_up(LedgerClosed(told), f"{self.id} lost events that could not even be declared", self.strict)
 
-    def _read_back(self, seq: int) -> Any:
-        return parse(self._ledger.line_at(self._offsets[seq])).data
+    def _read_back(self, offset: int) -> Any:
+        return parse(self._ledger.line_at(offset)).data
 
     def _enclosing(self) -> str | None:
         scope = current.get()
@@ -314,8 +325,8 @@ def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
     return out
 
 
-def _nothing(seq: int) -> Any:
-    raise LookupError(f"nothing was written, so there is no line {seq}")
+def _nothing(offset: int) -> Any:
+    raise LookupError(f"nothing was written, so there is no line at {offset}")
 
 
 def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:

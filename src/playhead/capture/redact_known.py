@@ -80,7 +80,7 @@ def rarest(needle: bytes) -> bytes:
     """Return the byte of a needle that is least likely to occur in an event; nothing for nothing."""
     if not needle:
         return b""
-    return bytes([min(needle, key=lambda byte: _RARITY.find(byte))])
+    return bytes([min(needle, key=lambda byte: len(_RARITY) if byte == 32 else _RARITY.find(byte))])
 
 
 def _as_bytes(value: str) -> bytes:

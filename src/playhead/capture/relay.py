@@ -33,6 +33,7 @@ class Stream:
         self.target = target
         self.terminal = os.isatty(target)
         self.source, self.inner = _terminal_like(target) if self.terminal else os.pipe()
+        self._modes = termios.tcgetattr(self.source) if self.terminal else None
         self.open = True
         self.problem: OSError | None = None
         self.taken = 0  # bytes read so far
@@ -59,6 +60,8 @@ class Stream:
             self.close()
             return None
         self.taken += len(data)
+        if self.terminal:
+            self._follow_modes()
         self._unsent = memoryview(data)
         self.send()
         return data
@@ -92,6 +95,16 @@ class Stream:
         """Give the program's terminal the size of ours."""
         if self.terminal and self.open:
             _copy_size(self.target, self.source)
+
+    def _follow_modes(self) -> None:
+        """Set our terminal as the program set its own: `curses` turns off the echo on stdout, and keys are ours."""
+        modes = termios.tcgetattr(self.source)
+        if modes == self._modes or not in_foreground(self.target):
+            return
+        self._modes = modes
+        ours = termios.tcgetattr(self.target)
+        kept = ours[1] & termios.OPOST
+        termios.tcsetattr(self.target, termios.TCSANOW, [modes[0], modes[1] | kept, *modes[2:]])
 
     def close(self) -> None:
         """Let go of the stream; a program that writes on gets an error, as from any reader that left."""
@@ -167,6 +180,14 @@ class Relay:
                 for piece in stream.pieces.overdue():
                     self._keep(stream.name, piece)
                 stream.waiting_since = now  # for what cannot be recorded yet, half a character or half a key
+
+
+def in_foreground(terminal: int) -> bool:
+    """Say whether a terminal is ours to use, and sends its signals to our process group."""
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:  # it is not our controlling terminal
+        return False
 
 
 def _terminal_like(target: int) -> tuple[int, int]:

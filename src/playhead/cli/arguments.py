@@ -64,5 +64,5 @@ def moment_us(text: str, clock: Clock | None = None) -> int:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1_000_000)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
-            f"not a point in time: {text!r}", hint="Write 30m, 2h, 3d, or a date such as 2026-01-31 or 2026-01-31T09:30."
+            f"not a point in time: {text!r}", hint="Write 30m, 2h, 3d, 2026-01-31, or 2026-01-31T09:30."
         ) from None

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,9 +64,13 @@ class Output:
             from rich.console import Console
 
             self._console = Console(
-                file=self.stdout, force_terminal=self.terminal, no_color=not self.color, highlight=False, markup=False
+                file=self.stdout, force_terminal=self.terminal, color_system=self._colors, highlight=False, markup=False
             )
         return self._console
+
+    @property
+    def _colors(self) -> Literal["auto"] | None:
+        return "auto" if self.color else None
 
     @property
     def width(self) -> int:
@@ -110,16 +114,22 @@ class Output:
         return self.stdout.buffer
 
     def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = (), styles: bool = True
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        right: Iterable[str] = (),
+        whole: Iterable[str] = (),
     ) -> None:
-        """Write a table: fitted to a terminal, aligned text in a pipe. `right` names the columns of numbers.
+        """Write a table: fitted to a terminal, aligned text in a pipe. `right` names the columns of numbers,
+        `whole` those that are never broken over two lines, such as ids.
 
         A cell is anything with a text; None is empty. A cell `(text, style)` has a style on a terminal.
         """
         aligned = set(right)
         cells = [[_cell(value) for value in row] for row in rows]
         if self.terminal:
-            self._rich_table(columns, cells, aligned, styles)
+            self._rich_table(columns, cells, aligned, set(whole))
             return
         widths = [
             max([_width(column), *(_width(row[number][0]) for row in cells)]) for number, column in enumerate(columns)
@@ -131,17 +141,27 @@ class Output:
             ]
             self.print("  ".join(padded).rstrip())
 
-    def _rich_table(self, columns: Sequence[str], cells: list[list[tuple[str, str]]], right: set[str], styles: bool) -> None:
+    def _rich_table(
+        self, columns: Sequence[str], cells: list[list[tuple[str, str]]], right: set[str], whole: set[str]
+    ) -> None:
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in columns:
-            numeric = column in right
-            table.add_column(Text(one_line(column)), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+            # A column that may be broken must not vanish in favour of those that may not.
+            least = (
+                None
+                if column in whole
+                else min(8, max((_width(row[len(table.columns)][0]) for row in cells), default=0))
+            )
+            side: Literal["left", "right"] = "right" if column in right else "left"
+            table.add_column(
+                Text(one_line(column)), justify=side, no_wrap=column in whole, overflow="fold", min_width=least
+            )
         for row in cells:
-            table.add_row(*(Text(text, style if styles else "") for text, style in row))
-        self.console.print(table)
+            table.add_row(*(Text(text, style) for text, style in row))
+        self.console.print(table, crop=False)
 
     def warn(self, text: str) -> None:
         """Write one piece of text to stderr."""
@@ -158,7 +178,7 @@ class Output:
         from rich.console import Console
         from rich.progress import Progress
 
-        console = Console(file=self.stderr, no_color=not self.color)
+        console = Console(file=self.stderr, color_system=self._colors)
         with Progress(console=console, transient=True) as bar:
             task = bar.add_task(one_line(label), total=total)
             yield lambda amount: bar.advance(task, amount)
@@ -205,9 +225,8 @@ def _width(text: str) -> int:
         return len(text)
     import unicodedata
 
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text
-    )
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -75,7 +75,7 @@ def print_header(summary: Summary, status: str, out: Output, resolve: Resolve) -
     for label, told in _facts(summary, status, resolve, max(40, out.width - 14)):
         out.styled("  ", (f"{label:<11}", "dim"), one_line(told))
     if summary.gaps:
-        lost = ", ".join(f"{count} × {reason}" for reason, count in summary.gaps.items())
+        lost = ", ".join(f"{count} {reason}" for reason, count in summary.gaps.items())
         out.styled("  ", (f"{'lost':<11}", "dim"), (one_line(lost), "bold red"))
     if summary.invalidated:
         told = f"{summary.invalidated['why']} (by {summary.invalidated['by']}, event {summary.invalidated['seq']})"
@@ -103,7 +103,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int) -> list[
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
         ("calls", f"{summary.model_calls:,} to models{models}, {summary.tool_calls:,} to tools{tokens}"),
         ("lanes", text.several(len(summary.lanes), "lane") if len(summary.lanes) > 1 else ""),
-        ("redacted", ", ".join(f"{count} × {rule}" for rule, count in summary.redacted.items())),
+        ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, text.cut(told, width)) for label, told in facts if told]
 

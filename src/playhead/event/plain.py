@@ -145,8 +145,10 @@ _MARKERS: dict[type, Callable[[Any], Any]] = {
     fractions.Fraction: lambda value: Mark({"$fraction": [value.numerator, value.denominator]}),
     uuid.UUID: lambda value: Mark({"$uuid": str(value)}),
 }
-_BASES = (str, int, float, bytes, dict, list, set, frozenset)
-_MARKED_BASES = (dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID, complex)
+_BASES: tuple[Any, ...] = (str, int, float, bytes, dict, list, set, frozenset)
+_MARKED_BASES: tuple[Any, ...] = (
+    dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID, complex,
+)  # fmt: skip
 
 
 def _mark_by_trait(value: Any, kind: type) -> Any:

@@ -18,7 +18,7 @@ dumps = orjson.dumps
 
 _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
-_TRACKED_FROM = 4  # cycles are looked for below this depth only: most values never get there
+_TRACKED_FROM = 5  # cycles are looked for from this depth on: most values never get there
 _USUAL_KEYS_MAX = 4096
 _SURVEYED_TO = 12  # depth to which the fast walk goes
 
@@ -40,6 +40,10 @@ class _NotPlain(Exception):
     """The fast walk met something that it does not handle."""
 
 
+class _Cyclic(Exception):
+    """A value contains itself."""
+
+
 class Plainer:
     """Check and mark one value. Use once per value; `plain()` is the short form."""
 
@@ -47,6 +51,8 @@ class Plainer:
     careful = False  # look at every text and key for what the encoder refuses: lone surrogates, subclasses of str
     unusual_keys = False  # found keys that sort differently in UTF-16 and in UTF-8
     depth_max = _limits.DEPTH_MAX
+    tracked_from = _TRACKED_FROM
+    room = 0  # containers that are still gone into, once a cycle was found
     size = 0  # of the value looked at last, approximately
 
     secret_fields = False  # found a key that `keys` calls secret
@@ -80,12 +86,17 @@ class Plainer:
                 self.size = self._survey(value)
                 return value
             except _NotPlain:
-                self.big.clear()
-                self.dense.clear()
-                self.lists.clear()
-                self.long.clear()
-                self.floats.clear()
-        return self._any(value, 0)
+                self._start_again()
+        try:
+            return self._any(value, 0)
+        except _Cyclic:  # once more, and now from the top, where a cycle that branches is cheap
+            self._start_again()
+            self.tracked_from, self.room = 0, _limits.CYCLIC_CONTAINERS_MAX
+            return self._any(value, 0)
+
+    def _start_again(self) -> None:
+        for found in (self.big, self.dense, self.lists, self.long, self.floats, self.blobs, self.path):
+            found.clear()
 
     def _survey(self, value: dict[str, Any]) -> int:
         """Note sizes in a value that is plain already, as most are; raise _NotPlain at the first thing that is not.
@@ -136,9 +147,10 @@ class Plainer:
             for item in value:
                 kind = type(item)
                 if kind is dict:
-                    if len(item) == 2 and item.keys() <= usual:  # a message: role and content, spared a call
-                        one, two = item.values()
-                        if type(one) is type(two) is str:
+                    if len(item) == 2:  # a message, role and content: spared a call
+                        first, second = item
+                        one, two = item[first], item[second]
+                        if type(one) is type(two) is str and first in usual and second in usual:
                             size = len(one) + len(two) + 20
                             total += size
                             if size > _MIN:
@@ -201,11 +213,17 @@ class Plainer:
         return self._odd(value, depth)
 
     def _dict(self, value: dict[str, Any], depth: int) -> Any:
-        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+        tracked = depth >= self.tracked_from and type(value) is not Mark  # a mark stands for what is tracked already
+        if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
         depth += 1
-        if not value.keys() <= self.keys.usual and not all([self._key_is_plain(key, value) for key in value]):
-            return self._instead(_pairs(value), depth)
+        # A subclass of str may be equal to a usual key: the encoder refuses it, and then every key is looked at.
+        usual = not self.careful and value.keys() <= self.keys.usual
+        if not usual and not all([self._key_is_plain(key, value) for key in value]):
+            out = self._any(_pairs(value), depth)
+            if tracked:
+                self.path.pop()
+            return out
         changes: dict[int, Any] | None = None
         small = 10 * len(value)  # approximate bytes in small parts, keys and punctuation
         large = 0
@@ -238,7 +256,7 @@ class Plainer:
                     changes = {}
                 changes[id(item)] = new
         self.size = size = small + large
-        if depth > _TRACKED_FROM + 1:
+        if tracked:
             self.path.pop()
         if changes is not None:
             value = type(value)((key, changes.get(id(item), item)) for key, item in value.items())
@@ -264,7 +282,8 @@ class Plainer:
         return True
 
     def _list(self, value: list[Any], depth: int) -> Any:
-        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+        tracked = depth >= self.tracked_from
+        if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
         changed: list[Any] | None = None
         size = 2
@@ -288,7 +307,7 @@ class Plainer:
                     changed = value.copy()
                 changed[position] = new
         self.size = size
-        if depth > _TRACKED_FROM + 1:
+        if tracked:
             self.path.pop()
         out = value if changed is None else changed
         if size > _MIN:
@@ -296,29 +315,26 @@ class Plainer:
             self.lists.append(out)
         return out
 
-    def _instead(self, marked: Any, depth: int) -> Any:
-        """Go on with a mark in place of the dict we are in, which stays on the path."""
-        out = self._any(marked, depth)
-        if depth > _TRACKED_FROM + 1:
-            self.path.pop()
-        return out
-
     def _odd(self, value: Any, depth: int) -> Any:
         if type(value) in (bytes, bytearray, memoryview):
             return self._binary(value)
-        if depth > _TRACKED_FROM and (stop := self._enter(value, depth)) is not None:
+        tracked = depth >= self.tracked_from
+        if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
         marked = mark(value)
         name = next(iter(marked)) if type(marked) is Mark else ""
         out = self._any(marked, depth + 1)
         if name in ("$set", "$frozenset") and type(out) is Mark:
             out[name] = sorted(out[name], key=dumps)
-        if depth > _TRACKED_FROM:
+        if tracked:
             self.path.pop()
         return out
 
     def _binary(self, value: bytes | bytearray | memoryview) -> Any:
-        data = bytes(value)
+        try:
+            data = bytes(value)
+        except (ValueError, BufferError):  # a memoryview that was released
+            return mark(value)
         if self.gate is not None:
             data = self.gate(data)
         if len(data) <= _MIN:
@@ -336,12 +352,17 @@ class Plainer:
 
     def _enter(self, value: Any, depth: int) -> Mark | None:
         """Put a container on the path, or say why it is not gone into."""
+        self.size = 60
         if id(value) in self.path:
-            self.size = 30
+            if self.tracked_from:
+                raise _Cyclic
             return Mark({"$cycle": len(self.path) - self.path.index(id(value))})
         if depth > self.depth_max:
-            self.size = 60
             return Mark({"$repr": f"<nested more than {self.depth_max} levels>", "type": type(value).__name__})
+        if not self.tracked_from:
+            self.room -= 1
+            if self.room < 0:
+                return Mark({"$repr": "<more of a value that contains itself>", "type": type(value).__name__})
         self.path.append(id(value))
         return None
 
@@ -353,10 +374,10 @@ def _pairs(value: dict[Any, Any]) -> Mark:
 def plain(value: Any) -> Any:
     """Return the plain form of one value, with nothing replaced by references; large binaries stay inside."""
     plainer = Plainer()
-    out = plainer.value(value)
     try:
+        out = plainer.value(value)
         dumps(out)
-    except TypeError:  # lone surrogates
+    except TypeError:  # lone surrogates, keys of a subclass of str
         plainer = Plainer(careful=True)
         out = plainer.value(value)
     return inline_blobs(out, dict(plainer.blobs)) if plainer.blobs else out

@@ -25,46 +25,48 @@ _BRANCHES = 4  # arrays with the same first bytes that are remembered: sub-agent
 _COMMA, _BRACKET = b",]"
 
 Where = tuple[Any, "str | int"] | None  # a JSON pointer, as a chain: (parent, last part)
-_SOMEWHERE: Where = (None, "?")  # in that line, at a place not looked for yet
 Place = tuple[int, Where]
 
 
-class News(NamedTuple):
-    """Content that a line will hold once it is written."""
-
-    texts: list[tuple[str, Where]]
-    values: list[tuple[bytes, Where]]
-    arrays: list[tuple[bytes, bytes, int, Where]]  # head, encoded, count, where
-    unplaced: list[str]  # texts whose place is found out only if they come again
-
-
 class _Array(NamedTuple):
-    stem: bytes  # the encoded array without its last bracket; empty while its place is not known
+    stem: bytes  # the encoded array without its last bracket
     count: int
     seq: int
     where: Where
 
 
-class Held:
-    """Remember what one writer wrote to one run, and replace it when it comes again."""
+class News(NamedTuple):
+    """Content that a line will hold once it is written."""
 
-    __slots__ = ("_read_data", "arrays", "generation", "held_bytes", "texts", "values")
-    texts: dict[str, Place]
-    values: dict[bytes, Place]
-    arrays: dict[bytes, list[_Array]]
+    unplaced: list[str | bytes]  # whose place in the line is found out only if it comes again
+    placed: list[tuple[str | bytes, Where]]
+    arrays: list[tuple[bytes, bytes, int, Where]]  # head, encoded, count, where
+    size: int
+
+
+class Held:
+    """Remember what one writer wrote to one run, and replace it when it comes again.
+
+    `known` maps content to where it stands. A text is its own key; an object is known by its encoded form, which begins
+    with `{`; an array by `[` and the first bytes of its first item. The value is a seq as long as nobody had to know
+    where in that line the content stands; then a Place, or for an array the list of those that begin alike.
+    """
+
+    __slots__ = ("_offsets", "_read_data", "generation", "held_bytes", "known")
+    known: dict[str | bytes, Any]
     held_bytes: int
+    _offsets: dict[int, int]
 
     def __init__(self, read_data: Callable[[int], Any]) -> None:
         self.generation = 0
-        self._read_data = read_data  # gives the data of a line that this writer wrote, by seq
+        self._read_data = read_data  # gives the data of a line that this writer wrote, by its offset
         self.forget()
 
     def forget(self) -> None:
         """Start anew; what comes again is then written in full once more."""
-        self.texts = {}
-        self.values = {}
-        self.arrays = {}
+        self.known = {}
         self.held_bytes = 0
+        self._offsets = {}
 
     def shape(self, value: Any, plainer: Plainer) -> tuple[Any, News | None]:
         """Replace what this run already holds, and spill what is too large for a line.
@@ -74,73 +76,50 @@ class Held:
         size = plainer.big.get(id(value))
         if size is None:
             return value, None
-        if size * 4 <= _MAX and (news := self._all_new(value, plainer)) is not None:
-            return value, news
-        news = News([], [], [], [])
+        if size * 4 <= _MAX:  # nothing in it can be too large for a line
+            content: list[str | bytes] = plainer.long  # type: ignore[assignment]
+            content += [_head(item) for item in plainer.lists]
+            if plainer.dense:
+                content += [dumps(item) for item in plainer.dense.values() if item is not value]
+            if self.known.keys().isdisjoint(content):
+                return value, News(content, [], [], size)
+        news = News([], [], [], size)
         return self._dict(value, None, plainer, news, root=True), news
 
-    def _all_new(self, value: Any, plainer: Plainer) -> News | None:
-        """Tell quickly whether nothing in this value was held before; None if something may have been.
-
-        Where exactly in its line each part stands is found out only if it ever comes again.
-        """
-        if not self.texts.keys().isdisjoint(plainer.long):
-            return None
-        news = News([], [], [], plainer.long)
-        for item in plainer.lists:
-            head = dumps(item[0])[:_HEAD]
-            if head in self.arrays:
-                return None
-            news.arrays.append((head, b"", len(item), _SOMEWHERE))
-        for item in plainer.dense.values():
-            if item is not value:
-                encoded = dumps(item)
-                if encoded in self.values:
-                    return None
-                news.values.append((encoded, _SOMEWHERE))
-        return news
-
-    def remember(self, seq: int, news: News) -> None:
-        """Note content that line `seq` now holds."""
+    def remember(self, seq: int, news: News, offset: int) -> None:
+        """Note content that line `seq`, which begins at byte `offset`, now holds."""
         if news.unplaced:
-            self.texts.update(dict.fromkeys(news.unplaced, (seq, _SOMEWHERE)))
-            self.held_bytes += sum(map(len, news.unplaced))
-        for text, where in news.texts:
-            self.texts[text] = (seq, where)
-            self.held_bytes += len(text)
-        for encoded, where in news.values:
-            self.values[encoded] = (seq, where)
-            self.held_bytes += len(encoded)
+            self.known.update(dict.fromkeys(news.unplaced, seq))
+            self._offsets[seq] = offset
+        for content, where in news.placed:
+            self.known[content] = (seq, where)
         for head, encoded, count, where in news.arrays:
             self._remember_array(head, _Array(encoded[:-1], count, seq, where))
+            self.held_bytes += len(encoded)
+        self.held_bytes += news.size
         if self.held_bytes > _limits.HELD_BYTES_MAX:
             self.forget()
 
     def _remember_array(self, head: bytes, array: _Array) -> None:
-        branches = self.arrays.get(head)
-        if branches is None:
-            if len(self.arrays) >= _limits.HELD_ARRAYS_MAX:
-                for dropped in self.arrays.pop(next(iter(self.arrays))):  # the oldest
-                    self.held_bytes -= len(dropped.stem)
-            self.arrays[head] = [array]
-        else:
-            if branches and branches[0].stem and array.stem.startswith(branches[0].stem):
-                self.held_bytes -= len(branches.pop(0).stem)  # the longer one stands for both
-            elif len(branches) == _BRANCHES:
-                self.held_bytes -= len(branches.pop().stem)
-            branches.insert(0, array)
-        self.held_bytes += len(array.stem)
+        branches = self.known.get(head)
+        if type(branches) is not list:
+            self.known[head] = [array]
+            return
+        if branches and array.stem.startswith(branches[0].stem):
+            self.held_bytes -= len(branches.pop(0).stem)  # the longer one stands for both
+        elif len(branches) == _BRANCHES:
+            self.held_bytes -= len(branches.pop().stem)
+        branches.insert(0, array)
 
     def _dict(self, value: Any, where: Where, plainer: Plainer, news: News, root: bool = False) -> Any:
         big = plainer.big
         ident = id(value)
         if ident in plainer.dense and not root and big[ident] <= _MAX:
             encoded = dumps(value)
-            held = self.values.get(encoded)
-            if held is not None and (place := self._placed(held, self.values, encoded)) is not None:
+            if (place := self._placed(encoded)) is not None:
                 return _same(place)
             if len(encoded) > _MIN:
-                news.values.append((encoded, where))
+                news.placed.append((encoded, where))
         changed: Any = None
         for key, item in value.items():
             kind = type(item)
@@ -174,7 +153,7 @@ class Held:
             return value
         keep = 0
         best: _Array | None = None
-        head = dumps(value[0])[:_HEAD]
+        head = _head(value)
         candidates = self._candidates(head)
         for held in candidates:
             size = len(held.stem)
@@ -208,62 +187,59 @@ class Held:
         return orjson.Fragment(encoded) if then is None else then  # encoded already: need not be again
 
     def _candidates(self, head: bytes) -> list[_Array]:
-        """Return the held arrays with these first bytes, each with its exact place."""
-        found = self.arrays.get(head)
-        if found is None:
-            return []
-        for held in list(found):
-            if held.where is _SOMEWHERE:
-                self._place(held.seq)
-        placed = self.arrays[head] = [held for held in self.arrays[head] if held.where is not _SOMEWHERE]
-        return placed
+        """Return the held arrays that begin with this head."""
+        found = self.known.get(head)
+        if type(found) is int:
+            self._place(found)
+            found = self.known.get(head)
+        return found if type(found) is list else []
 
-    def _placed(self, held: Place, table: dict[Any, Any], content: Any) -> Place | None:
-        """Return the exact place of a text or dict that is held, finding it out if need be."""
-        if held[1] is not _SOMEWHERE:
-            return held
-        self._place(held[0])
-        held = table[content]
-        if held[1] is not _SOMEWHERE:
-            return held
-        del table[content]  # it was spilled, or the line cannot be read: it is written in full once more
-        return None
+    def _placed(self, content: str | bytes) -> Place | None:
+        """Return where a text or an object stands, finding it out if need be; None if it is not held."""
+        found = self.known.get(content)
+        if type(found) is int:
+            self._place(found)
+            found = self.known.get(content)
+        return found if type(found) is tuple else None
 
     def _place(self, seq: int) -> None:
         """Find out where in line `seq` the content stands that is held from it."""
-        todo: list[tuple[Any, Where]] = [(self._read_data(seq), None)]
+        todo: list[tuple[Any, Where]] = [(self._read_data(self._offsets[seq]), None)]
         while todo:
             node, where = todo.pop()
             kind = type(node)
             if kind is str:
-                if len(node) > _MIN and self.texts.get(node) == (seq, _SOMEWHERE):
-                    self.texts[node] = (seq, where)
-                continue
-            if kind is dict:
-                if where is not None and self.values.get(encoded := dumps(node)) == (seq, _SOMEWHERE):
-                    self.values[encoded] = (seq, where)
+                if self.known.get(node) == seq:
+                    self.known[node] = (seq, where)
+            elif kind is dict:
+                if where is not None and self.known.get(encoded := dumps(node)) == seq:
+                    self.known[encoded] = (seq, where)
                 todo.extend((item, (where, key)) for key, item in node.items())
-            elif kind is list:
-                branches = self.arrays.get(dumps(node[0])[:_HEAD], []) if node else []
-                for number, held in enumerate(branches):
-                    if held.seq == seq and held.where is _SOMEWHERE and held.count == len(node):
-                        branches[number] = _Array(dumps(node)[:-1], held.count, seq, where)
-                        self.held_bytes += len(branches[number].stem)
-                        break
+            elif kind is list and node:
+                if self.known.get(head := _head(node)) == seq:
+                    self.known[head] = []
+                branches = self.known.get(head)
+                if type(branches) is list and len(branches) < _BRANCHES:
+                    array = _Array(dumps(node)[:-1], len(node), seq, where)
+                    if array not in branches:
+                        branches.append(array)
                 todo.extend((item, (where, position)) for position, item in enumerate(node))
 
     def _text(self, value: str, where: Where, plainer: Plainer, news: News) -> Any:
-        held = self.texts.get(value)
-        if held is not None and (place := self._placed(held, self.texts, value)) is not None:
+        if (place := self._placed(value)) is not None:
             return _same(place)
         if len(value) > _MAX or (len(value) * 4 > _MAX and len(value.encode()) > _MAX):
             return plainer.spill(value.encode(), "text")
-        news.texts.append((value, where))
+        news.placed.append((value, where))
         return value
 
     def _spill_if_large(self, value: Any, plainer: Plainer) -> Any:
         encoded = dumps(value)
         return plainer.spill(encoded, "json") if len(encoded) > _MAX else value
+
+
+def _head(value: list[Any]) -> bytes:
+    return b"[" + dumps(value[0])[:_HEAD]
 
 
 def _longest_common(candidates: list[_Array], value: list[Any], encoded: bytes) -> tuple[int, _Array | None]:

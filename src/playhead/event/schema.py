@@ -67,7 +67,7 @@ def schema(kind: str | None = None) -> Schema:
     line: Schema = {
         "$schema": DIALECT,
         "title": "A line of a Playhead timeline" + (f": {kind}" if kind else ""),
-        "description": f"One sealed event, format {FORMAT}. The bytes before `,\"hash\":` are what the hash covers.",
+        "description": f'One sealed event, format {FORMAT}. The bytes before `,"hash":` are what the hash covers.',
         "type": "object",
         "properties": _envelope(kind),
         "required": list(_envelope(kind)),

@@ -27,7 +27,7 @@ Reason = Literal[
 ContentCheck = Callable[[str, str, "str | None"], "Literal['missing', 'altered'] | None"]
 
 _NOTEWORTHY = (b"run.", b"artifact.", b"gap.", b"content.", b"step.finished")
-_BLOB = re.compile(rb'\{"\$blob":"([0-9a-f]{64})"')
+BLOB = re.compile(rb'\{"\$blob":"([0-9a-f]{64})","len":\d+,"as":"(\w+)"')
 
 
 class Integrity(msgspec.Struct, kw_only=True):
@@ -76,9 +76,14 @@ class _State:
         self.gaps: dict[str, int] = {}
         self.missing: list[str] = []
         self.erased = 0
-        self.packs: dict[str, str] = {}
+        self.packs: dict[str, Any] = {}
         self.torn = 0
         self.root_checked = False
+
+    def found(self, verdict: Literal["intact", "broken"], at: int, reason: Reason, message: str) -> None:
+        """Keep the first thing that is wrong: what comes after it may only follow from it."""
+        if self.integrity.verdict == "intact":
+            self.integrity = Integrity(verdict=verdict, at=at, reason=reason, message=message)
 
 
 def verify(
@@ -97,11 +102,14 @@ def verify(
     state = _State(run, check, known_head, deep)
     for line in lines:
         if not _take(state, line):
-            _diagnose(state, line, lines)
+            at, reason, message = _cause(state, line, lines)
+            if reason == "torn_tail":
+                state.torn = len(line)
+            state.found("intact" if reason == "torn_tail" else "broken", at, reason, message)
             break
-    else:
-        if check is not None:
-            _check_packs(state, check)
+    for name, digest in state.packs.items():
+        if isinstance(digest, str) and check is not None:
+            _check_content(state, name, digest, None)
     return _conclude(state)
 
 
@@ -118,15 +126,13 @@ def _take(state: _State, line: bytes) -> bool:
     if not line.startswith(head) and (envelope.seq_of(line) != seq or envelope.run_of(line) != state.run):
         return False
     if state.known_head is not None and state.known_head[0] == seq and state.known_head[1] != digest.decode():
-        state.integrity = Integrity(
-            verdict="broken", at=seq, reason="rewritten", message=f"line {seq} is not the one that the index remembers"
-        )
+        state.found("broken", seq, "rewritten", f"line {seq} is not the one that the index remembers")
     at = line.find(b'"kind":"', len(head), len(head) + 90) + 8
     if line.startswith(_NOTEWORTHY, at):
         _note(state, line)
     if state.check is not None and b"$" in line:
-        for digest_text in _BLOB.findall(line):
-            _check_content(state, "blob", digest_text.decode(), None)
+        for blob, form in BLOB.findall(line):
+            _check_content(state, "blob", blob.decode(), form.decode())
     if state.tree is not None:
         state.tree.add(line[:-1])
     state.seq = seq + 1
@@ -135,21 +141,22 @@ def _take(state: _State, line: bytes) -> bool:
 
 
 def _note(state: _State, line: bytes) -> None:
-    """Look into one of the few lines that completeness depends on."""
-    fields = orjson.loads(line)
-    kind, data = fields["kind"], fields["data"]
+    """Look into one of the few lines that completeness depends on. Anybody may have sealed it: trust no form."""
+    try:
+        fields = orjson.loads(line)
+        kind, data = fields["kind"], fields["data"]
+    except (ValueError, KeyError):
+        return state.found("broken", state.seq, "edited", f"line {state.seq} is sealed, but it is not an event")
+    if not isinstance(data, dict):
+        data = {}
     match kind:
         case "run.finished":
             state.finished, state.finished_at = data, state.seq
             if state.tree is not None and isinstance(data.get("root"), str):
                 state.root_checked = True
-                if state.tree.root() != data["root"] and state.integrity.verdict == "intact":
-                    state.integrity = Integrity(
-                        verdict="broken",
-                        at=state.seq,
-                        reason="root_mismatch",
-                        message="the declared root is not the root of the lines before it",
-                    )
+                if state.tree.root() != data["root"]:
+                    message = "the declared root is not the root of the lines before it"
+                    state.found("broken", state.seq, "root_mismatch", message)
         case "run.reopened":
             state.finished = None
         case "gap.noted":
@@ -160,7 +167,8 @@ def _note(state: _State, line: bytes) -> None:
             state.erased += 1
         case "run.started":
             state.packs["context_pack"] = data.get("context_pack")
-            state.packs["policy_snapshot"] = (data.get("policy") or {}).get("digest")
+            policy = data.get("policy")
+            state.packs["policy_snapshot"] = policy.get("digest") if isinstance(policy, dict) else None
         case "artifact.created":
             if data.get("role") == "context_pack":
                 state.packs["context_pack"] = data.get("digest")
@@ -168,41 +176,23 @@ def _note(state: _State, line: bytes) -> None:
                 _check_content(state, "artifact", data["digest"], data.get("name"))
 
 
-def _check_packs(state: _State, check: ContentCheck) -> None:
-    for name, digest in state.packs.items():
-        if isinstance(digest, str):
-            _check_content(state, name, digest, None)
-
-
 def _check_content(state: _State, kind: str, digest: str, name: str | None) -> None:
     assert state.check is not None
     problem = state.check(kind, digest, name)
-    label = f"{kind} {name or digest[:12]}"
+    label = f"{kind} {name if kind == 'artifact' else digest[:12]}"
     if problem == "missing":
         state.missing.append(label)
-    elif problem == "altered" and state.integrity.verdict == "intact":
-        state.integrity = Integrity(
-            verdict="broken",
-            at=state.seq,
-            reason="content_altered",
-            message=f"{label} is not what line {state.seq} recorded",
-        )
-
-
-def _diagnose(state: _State, line: bytes, rest: Iterator[bytes]) -> None:
-    """Say what is wrong with the first line that does not fit."""
-    at, reason, message = _cause(state, line, rest)
-    if reason == "torn_tail":
-        state.torn = len(line)
-        state.integrity = Integrity(verdict="intact", at=at, reason=reason, message=message)
-    else:
-        state.integrity = Integrity(verdict="broken", at=at, reason=reason, message=message)
+    elif problem == "altered":
+        state.found("broken", state.seq, "content_altered", f"{label} is not what line {state.seq} recorded")
 
 
 def _cause(state: _State, line: bytes, rest: Iterator[bytes]) -> tuple[int, Reason, str]:
+    """Say what is wrong with the first line that does not fit."""
     expected = state.seq
     bare = line.removesuffix(b"\n")
     if bare is line and not envelope.sound(line[:-1]):
+        if next(rest, None) is not None:
+            return expected, "edited", f"line {expected} was edited: it is longer than any line may be"
         return expected, "torn_tail", f"line {expected} is torn: {len(line)} bytes without an end"
     if not envelope.sound(bare):
         return expected, "edited", f"line {expected} was edited: its bytes do not match its hash"
@@ -212,7 +202,11 @@ def _cause(state: _State, line: bytes, rest: Iterator[bytes]) -> tuple[int, Reas
     if seq is None:
         return expected, "edited", f"line {expected} has no seq"
     if seq < expected:
-        return expected, "inserted", f"line {expected} was inserted: it says seq {seq}, which was there already"
+        at = expected
+        if seq == expected - 1 and bare[envelope.HASH_AT] != state.prev:
+            # Two lines claim one place: the true one is the one that the next line was chained to.
+            at -= next(rest, b"").removesuffix(b"\n")[envelope.PREV_AT] == bare[envelope.HASH_AT]
+        return at, "inserted", f"line {at} was inserted: two lines say seq {seq}"
     if seq > expected:
         if any(envelope.seq_of(later) == expected for later in rest):
             return expected, "swapped", f"lines were swapped: {seq} stands where {expected} belongs, which comes later"

@@ -215,8 +215,14 @@ class Ledger:
         if not isinstance(data, bytes):
             data = data(seq, self._root())
         time = utc_text(self._clock.wall_us() if time_us is None else time_us)
-        if elapsed_us is None:
-            elapsed_us = self._now_us()
+        if elapsed_us is None:  # it never goes back along the chain, whoever wrote the line before
+            now = self._clock.monotonic_us()
+            if self._start_us is None:
+                self._start_us = now - self._elapsed_us
+            elapsed_us = now - self._start_us
+            if elapsed_us < self._elapsed_us:
+                elapsed_us = self._elapsed_us
+            self._elapsed_us = elapsed_us
         head = envelope.head_of(self.run, seq, time, elapsed_us, kind, span, parent, lane, key)
         line, digest = envelope.seal(head, data, self._prev)
         self._log.append(line)
@@ -230,14 +236,6 @@ class Ledger:
             if self.on_dirty is not None:
                 self.on_dirty()
         return seq
-
-    def _now_us(self) -> int:
-        """Return elapsed time, which never goes back along the chain, whoever wrote the line before."""
-        now = self._clock.monotonic_us()
-        if self._start_us is None:
-            self._start_us = now - self._elapsed_us
-        self._elapsed_us = max(self._elapsed_us, now - self._start_us)
-        return self._elapsed_us
 
     def _write_losses(self) -> None:
         while self._lost:

@@ -52,19 +52,24 @@ class Store(Protocol):
 def content_check(store: Store, run: str) -> ContentCheck:
     """Return the function by which verify asks about blobs, artifacts and packs."""
     import hashlib
+    from functools import lru_cache
 
     from playhead.errors import BadName, MissingContent
+    from playhead.ledger.verify import BLOB
 
     names = {"context_pack": "context_pack.json", "policy_snapshot": "policy_snapshot.json"}
 
+    @lru_cache(maxsize=1024)  # a large text that an agent sends again and again is named by many lines
     def check(kind: str, digest: str, name: str | None) -> object:
         try:
-            if kind == "blob":
-                data = store.blob(digest)
-            else:
-                data = store.file(run, names.get(kind) or f"artifacts/{name}")
+            data = store.blob(digest) if kind == "blob" else store.file(run, names.get(kind) or f"artifacts/{name}")
         except (MissingContent, BadName):
             return "missing"
-        return None if hashlib.sha256(data).hexdigest() == digest else "altered"
+        if hashlib.sha256(data).hexdigest() != digest:
+            return "altered"
+        if kind == "blob" and name == "json":  # it may name other blobs
+            inner = (check("blob", found.decode(), form.decode()) for found, form in BLOB.findall(data))
+            return next((problem for problem in inner if problem), None)
+        return None
 
     return check  # type: ignore[return-value]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,12 +35,17 @@ class FileLedger(Ledger):
         syncer.watch(self)
 
     def close(self) -> None:
+        if self.abandon():
+            self._store.note(self.run, "close")
+
+    def abandon(self) -> bool:
+        """Let go of the run without a note; False if that was done before."""
         syncer.forget(self)
         super().close()
-        if self._presence is not None:
-            os.close(self._presence)
-            self._presence = None
-            self._store.note(self.run, "close")
+        held, self._presence = self._presence, None
+        if held is not None:
+            os.close(held)
+        return held is not None
 
 
 class FileStore:
@@ -48,7 +55,7 @@ class FileStore:
         self.root = Path(root).absolute()
         self._disk = disk or Disk()
         self._clock = clock or SystemClock()
-        self._unsynced: set[Path] = set()
+        self._unsynced: dict[Path, object] = {}  # a new mark each time a file is written
 
     def folder(self, run: str) -> Path:
         """Return the directory of a run, there or not."""
@@ -68,7 +75,13 @@ class FileStore:
             ledger = FileLedger(log, run, self._clock, self)
         except OSError as problem:
             raise WriteFailed(f"cannot write to {problem.filename or self.root}: {problem.strerror}") from problem
-        self.note(run, "open")
+        try:
+            self.note(run, "open")
+        except LedgerError:
+            ledger.abandon()
+            raise
+        if create:  # their entries in the folders above must survive a power loss as well
+            self._unsynced[folder] = self._unsynced[layout.timeline(folder)] = object()
         return ledger
 
     def _create(self, folder: Path) -> None:
@@ -85,12 +98,17 @@ class FileStore:
         if layout.runs_dir(self.root).is_dir():
             return
         self.root.parent.mkdir(parents=True, exist_ok=True)
-        for path in (self.root, layout.runs_dir(self.root), layout.blobs_dir(self.root)):
-            with contextlib.suppress(FileExistsError):
-                self._disk.mkdir(path)
-        for path, text in ((self.root / ".gitignore", b"*\n"), (layout.version_file(self.root), b"%d\n" % layout.STORE_VERSION)):
-            with contextlib.suppress(FileExistsError):
-                self._write_new(path, text)
+        self._make_folder(self.root)
+        self._make_folder(layout.blobs_dir(self.root))
+        version = b"%d\n" % layout.STORE_VERSION
+        for path, text in ((self.root / ".gitignore", b"*\n"), (layout.version_file(self.root), version)):
+            if not path.exists():
+                self._put(path, text)
+        self._make_folder(layout.runs_dir(self.root))  # last: where it stands, the rest does
+
+    def _make_folder(self, path: Path) -> None:
+        with contextlib.suppress(FileExistsError):
+            self._disk.mkdir(path)
 
     def _refuse_newer(self) -> None:
         if self.version() > layout.STORE_VERSION:
@@ -108,13 +126,14 @@ class FileStore:
         try:
             descriptor = self._disk.open(layout.journal(self.root), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
-                self._disk.write(descriptor, f"{run} {what}\n".encode())
+                self._disk.write_all(descriptor, f"{run} {what}\n".encode())
             finally:
                 os.close(descriptor)
         except OSError as problem:
             # The index then finds the run by `reindex`; the timeline itself is not affected.
             raise LedgerError(
-                f"cannot note {run} in the journal: {problem.strerror}", hint="Run `playhead reindex` when there is space."
+                f"cannot note {run} in the journal: {problem.strerror}",
+                hint="Run `playhead reindex` when there is space.",
             ) from problem
 
     def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
@@ -133,8 +152,7 @@ class FileStore:
         try:
             self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
         except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                self._disk.mkdir(path.parent)
+            self._make_folder(path.parent)
             self._put(path, data)
         return digest
 
@@ -146,36 +164,49 @@ class FileStore:
         if not name.startswith("artifacts/"):
             self._put(folder / layout.pack_name(name), data)
             return name
-        for candidate in layout.numbered(name.removeprefix("artifacts/")):
-            if self._put_artifact(folder, candidate, data):
-                return f"artifacts/{candidate}"
-        raise AssertionError("numbered names never end")
+        return self._put_artifact(folder, layout.artifact_name(name.removeprefix("artifacts/")).parts, data)
 
-    def _put_artifact(self, folder: Path, name: str, data: bytes) -> bool:
-        """Write a new file below `artifacts/` without following any link that stands there; False if taken."""
-        parts = layout.artifact_name(name).parts
+    def _put_artifact(self, folder: Path, parts: tuple[str, ...], data: bytes) -> str:
+        """Write a new file below `artifacts/` without following any link that stands there, and return its name."""
+        got = ["artifacts"]
         with contextlib.ExitStack() as stack:
             where = self._disk.open(layout.artifacts_dir(folder), _FOLDER)
             stack.callback(os.close, where)
             for part in parts[:-1]:
-                with contextlib.suppress(FileExistsError):
-                    self._disk.mkdir(part, dir_fd=where)
-                try:
-                    where = self._disk.open(part, _FOLDER, dir_fd=where)
-                except OSError:  # a file or a link stands where a folder should be
-                    return False
+                name, where = next(
+                    (name, inner) for name in layout.numbered(part) if (inner := self._open_folder(name, where)) is not None
+                )
                 stack.callback(os.close, where)
-            try:
-                descriptor = self._disk.open(parts[-1], _NEW, dir_fd=where)
-            except FileExistsError:
-                return _same_content(parts[-1], where, data)
-            stack.callback(os.close, descriptor)
-            try:
-                self._disk.write_all(descriptor, data)
-            except OSError:
-                os.unlink(parts[-1], dir_fd=where)
-                raise
-        self._unsynced.add(layout.artifacts_dir(folder).joinpath(*parts))
+                got.append(name)
+            got.append(next(name for name in layout.numbered(parts[-1]) if self._write_artifact(name, where, data)))
+        path = "/".join(got)
+        self._unsynced[folder / path] = object()
+        return path
+
+    def _open_folder(self, name: str, where: int) -> int | None:
+        """Open a folder below another, making it if need be; None where a file or a link has its name."""
+        with contextlib.suppress(FileExistsError):
+            self._disk.mkdir(name, dir_fd=where)
+        try:
+            return self._disk.open(name, _FOLDER, dir_fd=where)
+        except OSError as problem:
+            if problem.errno in (errno.ENOTDIR, errno.ELOOP):
+                return None
+            raise
+
+    def _write_artifact(self, name: str, where: int, data: bytes) -> bool:
+        """Write a new file; False where its name is taken by other content."""
+        try:
+            descriptor = self._disk.open(name, _NEW, dir_fd=where)
+        except FileExistsError:
+            return _same_content(name, where, data)
+        try:
+            self._disk.write_all(descriptor, data)
+        except OSError:
+            os.unlink(name, dir_fd=where)
+            raise
+        finally:
+            os.close(descriptor)
         return True
 
     def file(self, run: str, name: str) -> bytes:
@@ -221,7 +252,7 @@ class FileStore:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
             raise
-        self._unsynced.add(path)
+        self._unsynced[path] = object()
 
     def _write_new(self, path: Path, data: bytes) -> None:
         descriptor = self._disk.open(path, _NEW)
@@ -232,20 +263,21 @@ class FileStore:
 
     def _sync_files(self) -> None:
         """Bring blobs and artifacts to the disk before the lines that name them."""
-        while self._unsynced:
-            path = self._unsynced.pop()
+        for path, written in list(self._unsynced.items()):
             try:
                 descriptor = self._disk.open(path, os.O_RDONLY)
-            except FileNotFoundError:
-                continue  # replaced or pruned meanwhile
+            except (FileNotFoundError, NotADirectoryError):
+                self._unsynced.pop(path, None)  # pruned meanwhile
+                continue
             try:
                 self._disk.sync(descriptor)
                 self._disk.sync_folder(path.parent)
-            except OSError:
-                self._unsynced.add(path)
-                raise
             finally:
                 os.close(descriptor)
+            # Forgotten only now, and only if it was not written again: two threads may be here, and neither may return
+            # before the file is on the disk.
+            if self._unsynced.get(path) is written:
+                self._unsynced.pop(path, None)
 
 
 class OneRun(FileStore):
@@ -287,20 +319,23 @@ def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
         raise RunNotFound(f"no timeline at {path}") from None
     with file:
         file.seek(start)
-        yield from file
+        while line := file.readline(_limits.LINE_BYTES_MAX):
+            yield line
 
 
 def _read(path: Path, label: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise MissingContent(f"{label} is not in this store") from None
+    if not path.is_file():  # a pipe that somebody put there would never end
+        raise MissingContent(f"{label} is not in this store")
+    return path.read_bytes()
 
 
 def _same_content(name: str, folder: int, data: bytes) -> bool:
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
+        return False
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         return False
     with os.fdopen(descriptor, "rb") as file:
         return file.read(len(data) + 1) == data

@@ -11,6 +11,7 @@ from playhead import _limits
 from playhead.errors import BadName
 
 STORE_VERSION = 1
+_NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an artifact
 
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))})
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|\ud800-\udfff]')
@@ -85,13 +86,13 @@ def is_digest(text: str) -> bool:
 
 def artifact(run: Path, name: str) -> Path:
     """Return the file of one artifact; a name that could leave the run directory is refused."""
-    return artifacts_dir(run) / artifact_name(name)
+    return artifacts_dir(run) / artifact_name(name, _limits.ARTIFACT_NAME_BYTES_MAX + _NUMBERS_BYTES)
 
 
-def artifact_name(name: str) -> PurePosixPath:
+def artifact_name(name: str, bytes_max: int = _limits.ARTIFACT_NAME_BYTES_MAX) -> PurePosixPath:
     """Check a name that an agent chose, and return it as a relative path."""
     parts = name.split("/")
-    if not name or len(name.encode("utf-8", "surrogatepass")) > _limits.ARTIFACT_NAME_BYTES_MAX:
+    if not name or len(name.encode("utf-8", "surrogatepass")) > bytes_max:
         raise BadName(f"artifact name is empty or longer than {_limits.ARTIFACT_NAME_BYTES_MAX} bytes: {name[:60]!r}")
     if len(parts) > _limits.ARTIFACT_DEPTH_MAX:
         raise BadName(f"artifact name has more than {_limits.ARTIFACT_DEPTH_MAX} parts: {name!r}")

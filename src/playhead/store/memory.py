@@ -72,7 +72,10 @@ class MemoryStore:
             raise RunNotFound(f"no run {run} in this store") from None
 
     def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
-        yield from bytes(self._log(run).buffer[start:]).splitlines(keepends=True)
+        *whole, torn = bytes(self._log(run).buffer[start:]).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+        if torn:
+            yield torn
 
     def runs(self) -> Iterator[str]:
         yield from sorted(self._logs)
@@ -93,20 +96,25 @@ class MemoryStore:
         if not name.startswith("artifacts/"):
             self._files[run, layout.pack_name(name)] = data
             return name
-        for candidate in layout.numbered(name.removeprefix("artifacts/")):
-            path = f"artifacts/{layout.artifact_name(candidate)}"
+        for candidate in layout.numbered(str(layout.artifact_name(name.removeprefix("artifacts/")))):
+            path = f"artifacts/{candidate}"
             if self._files.setdefault((run, path), data) == data:
                 return path
         raise AssertionError("numbered names never end")
 
     def file(self, run: str, name: str) -> bytes:
         self._log(run)
+        if name.startswith("artifacts/"):
+            layout.artifact_name(name.removeprefix("artifacts/"), bytes_max=len(name) * 4)
+        else:
+            layout.pack_name(name)
         try:
             return self._files[run, name]
         except KeyError:
             raise MissingContent(f"{run} has no file {name}") from None
 
     def delete(self, run: str) -> None:
-        del self._logs[self._log(run) and run]
+        self._log(run)
+        del self._logs[run]
         for key in [key for key in self._files if key[0] == run]:
             del self._files[key]

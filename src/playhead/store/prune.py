@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
 class Freed(NamedTuple):
     """What was removed."""
 
-    count: int
+    blobs: int
     bytes: int
 
 
@@ -62,7 +62,7 @@ def _changed_us(folder: Path) -> int:
 def choose(
     runs: Iterable[Candidate], *, keep: int = 0, before_us: int | None = None, status: str | None = None
 ) -> list[Candidate]:
-    """Choose among runs, newest first: those of a status, all but the newest `keep` of them, started before a moment."""
+    """Choose among runs, newest first: those of a status, without the newest `keep`, started before a moment."""
     fitting = [run for run in runs if status is None or run.status == status]
     return [
         run

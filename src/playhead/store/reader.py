@@ -58,9 +58,9 @@ class RunReader:
             before = len(self._offsets)
             self._extend()
             if len(self._offsets) == before:
-                raise RunNotFound(
-                    f"{self.id} has no event {seq}", hint=f"Its events are 0 to {len(self._offsets) - 2}."
-                )
+                last = len(self._offsets) - 2
+                hint = f"Its events are 0 to {last}." if last >= 0 else "It has no events."
+                raise RunNotFound(f"{self.id} has no event {seq}", hint=hint)
         if seq < 0:
             raise RunNotFound(f"{self.id} has no event {seq}", hint="Events are numbered from 0.")
         return next(self.store.lines(self.id, self._offsets[seq])).removesuffix(b"\n")

@@ -88,7 +88,9 @@ def unique_prefix(id: str, neighbours: Iterable[str | None], shortest: int) -> s
     length = shortest
     for other in neighbours:
         if other is not None:
-            same = next((at for at, (a, b) in enumerate(zip(id, other, strict=False)) if a != b), min(len(id), len(other)))
+            same = 0
+            while same < min(len(id), len(other)) and id[same] == other[same]:
+                same += 1
             length = max(length, same + 1)
     return id[:length]
 
@@ -160,7 +162,8 @@ def _marked(value: dict[str, Any], width: int, resolve: Resolve | None, depth: i
     inner = value[name]
     match name:
         case "$blob":
-            return f"<{value.get('as', 'bytes')}, {size(value['len'])}>" if isinstance(value.get("len"), int) else "<blob>"
+            length = value.get("len")
+            return f"<{value.get('as', 'bytes')}, {size(length)}>" if isinstance(length, int) else "<blob>"
         case "$bytes" | "$bytearray":
             return f"<{size(len(str(inner)) * 3 // 4)} of bytes>"
         case "$redacted":
@@ -173,11 +176,13 @@ def _marked(value: dict[str, Any], width: int, resolve: Resolve | None, depth: i
             return f"{str(inner).rpartition('.')[2]}({arguments(value.get('fields'), width, resolve)})"
         case "$error":
             return error_line(inner) or "<error>"
-        case "$as" | "$enum":
-            return _said(value.get("value"), width, resolve, depth + 1) if name == "$as" else str(inner).rpartition(".")[2]
+        case "$as":
+            return _said(value.get("value"), width, resolve, depth + 1)
+        case "$enum":
+            return str(inner).rpartition(".")[2]
         case "$dict" if isinstance(inner, list):
-            pairs = [pair for pair in inner if isinstance(pair, list) and len(pair) == 2]
-            said = (f"{_said(key, width, resolve, depth + 1)}: {_said(item, width, resolve, depth + 1)}" for key, item in pairs)
+            pairs = (pair for pair in inner if isinstance(pair, list))
+            said = (": ".join(_said(part, width, resolve, depth + 1) for part in pair) for pair in pairs)
             return "{" + _joined(said, width) + "}"
         case "$tuple" | "$set" | "$frozenset" if isinstance(inner, list):
             opens, closes = ("(", ")") if name == "$tuple" else ("{", "}")

@@ -218,8 +218,8 @@ class Timeline:
                 rule = "" if data.get("rule", "none") == "none" else _words(data.get("rule"))
                 row.result = ": ".join(filter(None, (rule, _words(data.get("reason")))))
             case "artifact.created":
-                size = data.get("size")
-                row.detail = ", ".join(filter(None, (_words(data.get("role")), text.size(size) if type(size) is int else "")))
+                size = text.size(data["size"]) if type(data.get("size")) is int else ""
+                row.detail = ", ".join(filter(None, (_words(data.get("role")), size)))
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
             case kind if kind not in OPENING_TO_CLOSING:
@@ -273,7 +273,7 @@ def _point(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) 
             reads = data.get("reads")
             return text.several(len(reads) if isinstance(reads, list) else 1, "read")
         case "git.committed":
-            return " ".join(filter(None, (_words(data.get("commit"))[:10], _words(data.get("message")).partition("\n")[0])))
+            return f"{_words(data.get('commit'))[:10]} {_words(data.get('message')).partition(chr(10))[0]}"
         case "run.invalidated":
             by = _words(data.get("by"))
             return _words(data.get("why")) + (f" (by {by})" if by else "")

@@ -19,13 +19,16 @@ from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.spreadsheet import write_rows
 from playhead.errors import UsageError
-from playhead.event.envelope import FORMAT, from_fields
+from playhead.event.envelope import FORMAT, parse
 from playhead.event.resolve import has_references
 from playhead.store.reader import RunReader
 from playhead.views.spans import SpanView
 
 FORMATS = ("jsonl", "json", "csv")
-COLUMNS = ("run", "seq", "time", "elapsed_us", "kind", "span", "parent", "lane", "key", "name", "status", "data", "prev", "hash")
+COLUMNS = (
+    "run", "seq", "time", "elapsed_us", "kind", "span", "parent", "lane", "key", "name", "status", "data", "prev",
+    "hash",
+)  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, help="jsonl: the exact lines (the default); json; csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
     parser.add_argument("--resolve", action="store_true",
-                        help="replace references by what they stand for, in jsonl and csv too; such lines do not verify")  # fmt: skip
+                        help="in jsonl and csv too, write every value as it was; such lines do not verify")  # fmt: skip
     parser.epilog = (
-        "jsonl is byte for byte the timeline, so it can be verified wherever it goes. json always holds every value as it\n"
-        "was. csv has one row for each event; cells that a spreadsheet would calculate begin with an apostrophe.\n\n"
+        "jsonl is byte for byte the timeline, so it can be verified wherever it goes. json holds every value as\n"
+        "it was. csv has one row for each event; cells that a spreadsheet would calculate begin with an apostrophe.\n\n"
         "examples:\n"
         "  playhead export @last -o run.jsonl\n"
         "  playhead export @last --format json | jq '.runs[0].events[].kind'\n"
@@ -136,8 +139,8 @@ def _resolved(found: Run) -> Iterator[bytes]:
     """Yield each line with every value as it was; fields that this release does not know stay."""
     reader = RunReader(found.store, found.id)
     for line in reader.lines():
-        fields = orjson.loads(line) if has_references(line) else None
-        if fields is None:
-            yield line
+        event = parse(line)  # a line that is not one must not end up inside a document
+        if has_references(line):
+            yield msgspec.json.encode({**orjson.loads(line), "data": reader.resolve(event).data})
         else:
-            yield msgspec.json.encode({**fields, "data": reader.resolve(from_fields(fields)).data})
+            yield line

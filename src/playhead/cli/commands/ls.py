@@ -23,6 +23,7 @@ FIELDS = (
 STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
 
 _SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
+_WIDE_CHARACTERS = 96  # a narrower terminal has no room for the number of events
 _MORE_FIELDS = ("finished", "agent", "git_commit", "git_branch", "git_dirty", "gaps", "tags", "external_id")
 
 
@@ -82,9 +83,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:
     now_us = SystemClock().wall_us()
-    columns = ("run", "name", "status", "started", "took", "events", "models", "tools", "tokens")
+    columns = ["run", "name", "status", "started", "took", "events", "models", "tools", "tokens"]
     rows = [
-        (
+        [
             (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
             text.cut(run["name"] or "", _limits.CELL_CHARACTERS_MAX),
             (run["status"], STYLES[run["status"]]),
@@ -94,10 +95,15 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
             text.number(run["model_calls"]),
             text.number(run["tool_calls"]),
             text.number(run["tokens_in"] + run["tokens_out"]),
-        )
+        ]
         for run in runs
     ]
-    out.table(columns, rows, right=("started", "took", "events", "models", "tools", "tokens"))
+    if out.terminal and out.width < _WIDE_CHARACTERS:
+        at = columns.index("events")
+        columns.pop(at)
+        for row in rows:
+            row.pop(at)
+    out.table(columns, rows, right=columns[3:], whole=[column for column in columns if column != "name"])
 
 
 def _say_none(root: Path, index: Index, out: Output) -> None:

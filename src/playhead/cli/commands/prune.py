@@ -130,9 +130,9 @@ def _remove(
         freed = collect_blobs(store, age_s_min=0 if args.blobs_now else _limits.BLOB_AGE_S_MIN, progress=advance)
     count = sum(sizes[id] for id in removed) + freed.bytes
     if out.json:
-        out.emit(_document(removed, [], skipped, count, freed.count))
+        out.emit(_document(removed, [], skipped, count, freed.blobs))
     else:
-        told = f"removed {text.several(len(removed), 'run')} and {text.several(freed.count, 'blob')}"
+        told = f"removed {text.several(len(removed), 'run')} and {text.several(freed.blobs, 'blob')}"
         out.print(f"{told}: {text.size(count)}")
     return 0
 

@@ -17,7 +17,7 @@ from playhead.store.questions import QUESTIONS
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("question", nargs="?", metavar="SQL", help="one SELECT, or the name of a question (--list)")
-    parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME=VALUE", help="fill in :NAME; may be repeated")
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME=VALUE", help="fill in :NAME")
     parser.add_argument("--csv", action="store_true", help="answer with CSV")
     parser.add_argument("--tables", action="store_true", help="list the tables and their columns")
     parser.add_argument("--list", action="store_true", help="list the questions that have a name")
@@ -27,14 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '  playhead query "SELECT name, count(*) FROM runs GROUP BY name"\n'
         "  playhead query slowest-tools\n"
         "  playhead query runs-touching-a-file -p file=src/login.py\n"
-        '  playhead query "SELECT * FROM policy_checks WHERE decision = \'deny\'" --csv > denied.csv'
+        "  playhead query \"SELECT * FROM policy_checks WHERE decision = 'deny'\" --csv > denied.csv"
     )
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if sum((args.question is not None, args.tables, args.list)) != 1:
-        raise UsageError("ask one question", hint='A SELECT in quotes, a name of `--list`, or `--tables`.')
+        raise UsageError("ask one question", hint="A SELECT in quotes, a name of `--list`, or `--tables`.")
     if args.list:
         return _answer(["name", "asks", "parameters"], [
             (name, question.about, ", ".join(question.parameters)) for name, question in QUESTIONS.items()
@@ -50,9 +50,7 @@ def _ask(index: Index, question: str, parameters: dict[str, str]) -> tuple[list[
         return index.query(question, parameters)
     missing = [name for name in known.parameters if name not in parameters]
     if missing:
-        raise UsageError(
-            f"the question {question!r} needs {', '.join(missing)}", hint=f"Add `-p {missing[0]}=…`."
-        )
+        raise UsageError(f"the question {question!r} needs {', '.join(missing)}", hint=f"Add `-p {missing[0]}=…`.")
     return index.query(known.sql, parameters)
 
 
@@ -85,11 +83,12 @@ def _answer(columns: list[str], rows: list[tuple[Any, ...]], args: argparse.Name
 
         write_rows(out.stdout, [columns, *rows])
     else:
-        numeric = [
-            name for at, name in enumerate(columns) if rows and all(isinstance(row[at], (int, float, type(None))) for row in rows)
-        ]
-        out.table(columns, rows, right=numeric)
+        out.table(columns, rows, right=[name for at, name in enumerate(columns) if _is_numeric(rows, at)])
     return 0
+
+
+def _is_numeric(rows: list[tuple[Any, ...]], at: int) -> bool:
+    return bool(rows) and all(isinstance(row[at], (int, float, type(None))) for row in rows)
 
 
 def _distinct(columns: list[str]) -> list[str]:

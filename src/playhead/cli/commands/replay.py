@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_run(parser)
     parser.add_argument("--mode", choices=MODES, default="playback", help="how to replay (%(default)s)")
-    parser.add_argument("--verify-envelope", metavar="FILE", help="refuse unless this request (JSON) is the recorded one")
-    parser.add_argument("--force", action="store_true", help="play back although the run is not replayable, with a warning")
+    parser.add_argument("--verify-envelope", metavar="FILE", help="refuse unless this is the recorded request")
+    parser.add_argument("--force", action="store_true", help="play back a run that is not replayable, with a warning")
     parser.epilog = (
         "The answer is a JSON document on stdout: status, from_replay, original_run_id, payload, metadata, error.\n"
         "Exit code: 0 played back (a recorded error too), 1 refused.\n\n"

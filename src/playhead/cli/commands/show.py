@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--raw", action="store_true", help="the exact lines, as sealed")
     parser.add_argument("--limit", type=int, metavar="N",
-                        help=f"at most so many rows; 0 for all ({_limits.SHOW_ROWS_DEFAULT}; with --json all)")  # fmt: skip
+                        help=f"at most so many rows, 0 for all ({_limits.SHOW_ROWS_DEFAULT}; --json: all)")  # fmt: skip
     parser.epilog = (
         "examples:\n"
         "  playhead show @last\n"
@@ -102,7 +102,8 @@ def _timeline(found: Run, limit: int | None, out: Output) -> int:
         else:
             out.print(f"{found.id} has no events.")
         if problem is not None:
-            out.warn(f"playhead: nothing after event {summary.events - 1} can be read: {problem}\n  {problem.hint}")
+            where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
+            out.warn(f"playhead: {where} can be read: {problem}\n  {problem.hint}")
     return 0 if problem is None else 3
 
 
@@ -227,7 +228,8 @@ def _print_state(found: Run, state: State, pack: dict[str, Any] | None, out: Out
         kind = item["kind"].partition(".")[0]
         since = text.duration(state.elapsed_us - item["since_us"])
         out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
-    for title, call, name in (("last request", state.last_request, "request"), ("last answer", state.last_answer, "response")):
+    calls = (("last request", state.last_request, "request"), ("last answer", state.last_answer, "response"))
+    for title, call, name in calls:
         _heading(title, "none" if call is None else f"event {call['seq']}", out)
         if call is not None:
             print_value(call.get(name, call.get("error")), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
@@ -236,12 +238,15 @@ def _print_state(found: Run, state: State, pack: dict[str, Any] | None, out: Out
         print_value(pack.get("content"), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     else:
         _heading("context pack", "empty", out)
-    checks = [f"{item['seq']:>5}  {item['decision']}  {item['capability']} {item['resource'] or ''}" for item in state.policy_checks]
-    made = [f"{item['seq']:>5}  {item['name']}  {item['role'] or ''}" for item in state.artifacts]
-    for title, lines in (("policy checks", checks), ("artifacts", made)):
-        _heading(title, "none" if not lines else f"the last {_LISTED_MAX} of {len(lines)}" if len(lines) > _LISTED_MAX else "", out)
-        for line in lines[-_LISTED_MAX:]:
-            out.print("  " + one_line(line).rstrip())
+    _print_list("policy checks", state.policy_checks, ("decision", "capability", "resource"), out)
+    _print_list("artifacts", state.artifacts, ("name", "role"), out)
+
+
+def _print_list(title: str, items: list[dict[str, Any]], names: tuple[str, ...], out: Output) -> None:
+    cut = f"the last {_LISTED_MAX} of {len(items)}" if len(items) > _LISTED_MAX else ""
+    _heading(title, cut if items else "none", out)
+    for item in items[-_LISTED_MAX:]:
+        out.print(f"  {item['seq']:>5}  " + one_line("  ".join(str(item[name]) for name in names if item[name])))
 
 
 def _heading(title: str, told: str, out: Output) -> None:

@@ -13,7 +13,7 @@ from playhead._api.reading import Run, load, open_index, open_store
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import in_flight_text, print_row, safe_resolve, status_of
-from playhead.errors import BrokenLine, MissingContent, UsageError
+from playhead.errors import UsageError
 from playhead.event import envelope
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.store import presence
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.last < -1:
         raise UsageError("-n is a number of events, 0 for none, -1 for all")
     found = _chosen(args)
-    if not out.json:
-        out.warn(f"{found.id}  {one_line(_name(found))}")
     teller = _Teller(found, out)
     recent: deque[_Entry] = deque(maxlen=None if args.last == -1 else args.last)
     follower = Follower(found)
     recent.extend(teller.take(line) for line in follower.new_lines())
+    if not out.json:
+        out.warn(f"{found.id}  {one_line(teller.name)}".rstrip())
     for entry in recent:
         teller.tell(entry)
     out.stdout.flush()
@@ -70,13 +70,6 @@ def _chosen(args: argparse.Namespace) -> Run:
     with open_index(open_store(args.store)) as index:
         running = index.list_runs(limit=1, status="running")
     return load(running[0]["id"] if running else "@last", args.store)
-
-
-def _name(found: Run) -> str:
-    try:
-        return found.name
-    except (BrokenLine, MissingContent):
-        return ""
 
 
 class Follower:
@@ -114,6 +107,11 @@ class _Teller:
         self._out = out
         self._timeline = Timeline(safe_resolve(RunReader(found.store, found.id)))
         self._lanes = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run, as far as it was read."""
+        return self._timeline.summary.name
 
     @property
     def ended(self) -> bool:

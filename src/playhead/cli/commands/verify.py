@@ -51,8 +51,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = _verify_all(store, args.deep, out) if args.all else [_verify_one(name, args) for name in args.runs]
     documents = [{**msgspec.to_builtins(one), "fidelity": {"verdict": "not_compared"}} for one in found]
     if out.json:
-        about = _store(store, found)
-        out.emit({"runs": documents, "store": about} if args.all else documents[0] if len(found) == 1 else {"runs": documents})
+        several_runs = {"runs": documents, "store": _store(store, found)} if args.all else {"runs": documents}
+        out.emit(documents[0] if len(args.runs) == 1 else several_runs)
     elif args.all:
         _print_all(store, found, out)
     else:
@@ -161,7 +161,12 @@ def _print_all(store: FileStore, found: list[Verification], out: Output) -> None
         told = one.integrity.message if one.integrity.verdict == "broken" else one.completeness.detail
         style = styles[exit_code([one])]
         rows.append((one.run, one.events, (one.integrity.verdict, style), (one.completeness.verdict, style), told))
-    out.table(("run", "events", "integrity", "completeness", "detail"), rows, right=("events",))
+    out.table(
+        ("run", "events", "integrity", "completeness", "detail"),
+        rows,
+        right=("events",),
+        whole=("run", "events", "integrity"),
+    )
     counts = Counter(exit_code([one]) for one in found)
     out.print(
         f"\n{several(len(found), 'run')}: {counts[0]} intact and complete, {counts[1]} broken or missing,"

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import playhead
+from playhead._clock import FakeClock
+from playhead.cli.arguments import moment_us
+from playhead.cli.commands.ls import FIELDS
+from playhead.errors import UsageError
+
+
+def test_an_empty_store_says_how_to_record_the_first_run(ask, store):
+    said = ask("ls")
+    assert said.code == 0
+    assert "playhead record -- " in said.out
+    assert not store.exists()
+    assert ask("ls", "--json").json == []
+
+
+def test_the_list_is_newest_first_with_the_documented_fields(ask, store, record):
+    ids = [record(store, name=name) for name in ("one", "two", "three")]
+    found = ask("ls", "--json").json
+    assert [run["id"] for run in found] == ids[::-1]
+    assert set(FIELDS) <= set(found[0])
+    newest = found[0]
+    assert (newest["name"], newest["status"], newest["replayable"], newest["reasons"]) == ("three", "ok", True, [])
+    assert (newest["model_calls"], newest["tool_calls"]) == (2, 2)
+    assert (newest["tokens_in"], newest["tokens_out"]) == (912, 50)
+    assert newest["events"] == len((store / "runs" / ids[-1] / "timeline.jsonl").read_bytes().splitlines())
+
+
+def test_the_table_shows_ids_that_can_be_typed(ask, store, record):
+    ids = [record(store) for _ in range(8)]
+    lines = ask("ls").out.splitlines()
+    assert lines[0].split() == ["run", "name", "status", "started", "took", "events", "models", "tools", "tokens"]
+    for line, id in zip(lines[1:], ids[::-1], strict=True):
+        short = line.split()[0]
+        assert id.startswith(short)
+        assert playhead.load(short, store).id == id
+
+
+def test_filters_choose(ask, store, record):
+    first = record(store, name="fix-login", tags={"team": "search"})
+    second = record(store, name="fix-logout", tags={"team": "mail", "tier": "1"}, version="2")
+    with pytest.raises(RuntimeError), playhead.record("failing", store=store):
+        raise RuntimeError("no")
+
+    def names(*arguments: str) -> list[str]:
+        return [run["name"] for run in ask("ls", "--json", *arguments).json]
+
+    assert names("fix") == ["fix-logout", "fix-login"]
+    assert names("--name", "fix-login") == ["fix-login"]
+    assert names("--tag", "team=search") == ["fix-login"]
+    assert names("--tag", "tier") == ["fix-logout"]
+    assert names("--status", "error") == names("--error") == ["failing"]
+    assert names("--agent", "fix-logout") == ["fix-logout"]
+    assert names("--limit", "1") == ["failing"]
+    assert names("--limit", "0") == ["failing", "fix-logout", "fix-login"]
+    assert names("--before", second) == ["fix-login"]
+    assert names("--before", "@last~1") == ["fix-login"]
+    assert names("--since", "1h") == ["failing", "fix-logout", "fix-login"]
+    assert names("--until", "1h") == []
+    assert names("--commit", "abc") == []
+    assert names("--before", first) == []
+    assert "No run matches" in ask("ls", "--name", "nobody").out
+
+
+def test_a_full_page_says_how_to_see_older_ones(ask, store, record):
+    ids = [record(store) for _ in range(3)]
+    said = ask("ls", "--limit", "2")
+    assert f"--before {ids[1]}" in said.out
+    assert "--before" not in ask("ls", "--limit", "4").out
+
+
+def test_a_killed_run_is_listed_as_crashed_and_a_live_one_as_running(ask, store):
+    code = "import playhead,sys\nwith playhead.record('live'):\n print('ready', flush=True)\n sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert [run["status"] for run in ask("ls", "--json").json] == ["running"]
+        os.kill(process.pid, signal.SIGKILL)
+    found = ask("ls", "--json").json[0]
+    assert (found["status"], found["replayable"], found["reasons"]) == ("crashed", False, ["execution_incomplete"])
+
+
+def test_listing_judges_envelopes_like_every_other_reader(ask, store, sample):
+    """A run that `ls` was the first to index must not count as replayable when its envelope was changed."""
+    timeline = store / "runs" / sample / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"payload":{"issue":1842}', b'"payload":{"issue":1843}', 1))
+    assert ask("ls", "--json").json[0]["reasons"] == ["envelope_invalid"]
+
+
+def test_points_in_time_are_read_in_several_forms():
+    clock = FakeClock(start_us=1_700_000_000_000_000, step_us=0)
+    assert moment_us("2h", clock) == 1_700_000_000_000_000 - 7_200_000_000
+    assert moment_us("1.5d", clock) == 1_700_000_000_000_000 - 129_600_000_000
+    assert moment_us("2023-11-14T22:13:20Z", clock) == 1_700_000_000_000_000
+    assert moment_us("2023-11-14T23:13:20+01:00", clock) == 1_700_000_000_000_000
+    with pytest.raises(UsageError):
+        moment_us("yesterday-ish", clock)
+
+
+def test_a_wrong_limit_or_status_is_a_usage_error(ask, store):
+    assert ask("ls", "--limit", "-1").code == 2
+    assert ask("ls", "--limit", "many").code == 2
+    assert ask("ls", "--status", "done").code == 2
+    assert ask("ls", "--since", "soon").code == 2

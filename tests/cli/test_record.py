@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead._api.reading import load
+from playhead.store.files import FileStore
+
+AGENT = """
+import playhead
+
+@playhead.tool
+def look(path):
+    return "text"
+
+@playhead.agent("fix-login")
+def agent(issue):
+    with playhead.model_call(model="gpt-5", request={"issue": issue}) as call:
+        call.respond({"text": "look"}, usage={"input": 1200, "output": 34})
+    return look("src/login.py")
+
+agent(1842)
+"""
+
+
+def test_the_exit_code_and_the_output_are_those_of_the_program(shell, store):
+    said = shell("record", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (said.code, said.out) == (3, "out\n")
+    assert said.err.startswith("err\n")
+
+
+def test_the_summary_says_how_it_ended_what_was_recorded_and_what_to_type_next(shell, store, tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT)
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert (said.code, said.out) == (0, "")
+    (run,) = FileStore(store).runs()
+    for told in (
+        "fix-login  ok (exit 0)",
+        "1 model call, 1 tool call, 1,200 tokens in, 34 out",
+        f".playhead/runs/{run}",
+        "playhead show @last",
+        "playhead verify @last",
+    ):
+        assert told in said.err
+    assert "NOT" not in said.err
+    assert load("@last", store).playback().payload == "text"
+
+
+def test_with_json_the_summary_is_json_on_stderr_and_stdout_stays_the_programs(shell, store, tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT)
+    said = shell("record", "--json", "--", sys.executable, "agent.py")
+    assert said.out == ""
+    summary = json.loads(said.err)
+    events = len(list(load(summary["run"], store).lines()))
+    assert summary["path"] == str(store / "runs" / summary["run"])
+    assert (summary["name"], summary["status"], summary["exit_code"], summary["signal"]) == ("fix-login", "ok", 0, None)
+    assert (summary["events"], summary["model_calls"], summary["tool_calls"]) == (events, 1, 1)
+    assert (summary["tokens_in"], summary["tokens_out"], summary["lost"], summary["redacted"]) == (1200, 34, 0, {})
+
+
+def test_quiet_says_nothing(shell, store):
+    said = shell("record", "--quiet", "--", "echo", "hi")
+    assert (said.code, said.out, said.err) == (0, "hi\n", "")
+
+
+def test_options_after_the_program_are_the_programs(shell, store):
+    said = shell("record", "--quiet", "--", "echo", "--json", "--store", "x", "--", "--quiet")
+    assert said.out == "--json --store x -- --quiet\n"
+    assert shell("record", "--quiet", "echo", "--name", "x").out == "--name x\n"
+
+
+def test_name_tags_and_store_are_those_that_were_given(shell, store, tmp_path):
+    other = tmp_path / "other"
+    said = shell("record", "--name", "nightly", "--tag", "a=b=c", "--tag", "d=", "--store", str(other), "--", "true")
+    assert said.code == 0
+    assert f"playhead show @last --store {other}" in said.err
+    assert not store.exists()
+    first = next(load("nightly", other).events()).data
+    assert (first["name"], first["tags"]) == ("nightly", {"a": "b=c", "d": ""})
+
+
+@pytest.mark.parametrize(("arguments", "told"), [([], "say what to run"), (["--tag", "x", "--", "true"], "not a tag")])
+def test_what_cannot_be_asked_is_refused_before_anything_runs(ask, store, arguments, told):
+    said = ask("record", *arguments)
+    assert (said.code, store.exists()) == (2, False)
+    assert told in said.err
+
+
+def test_a_program_that_is_not_there_is_127_and_recorded_as_an_error(shell, store):
+    said = shell("record", "--", "no-such-program", "x")
+    assert said.code == 127
+    assert "cannot run no-such-program: No such file or directory" in said.err
+    run = load("@last", store)
+    assert run.verify().completeness.verdict == "complete"
+    last = list(run.events())[-1].data
+    assert (last["status"], last["metadata"], last["error"]["type"]) == (
+        "error",
+        {"exit_code": 127},
+        "FileNotFoundError",
+    )
+
+
+@pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "plain text"])
+def test_a_file_that_cannot_be_executed_is_126(shell, store, tmp_path, content):
+    program = tmp_path / "program"
+    program.write_text(content)
+    program.chmod(0o755 if content.startswith("#!") else 0o644)
+    assert shell("record", "--quiet", "--", str(program)).code == 126
+
+
+def test_a_program_killed_by_a_signal_is_128_and_the_signals_number(shell, store):
+    said = shell("record", "--", "sh", "-c", "kill -SEGV $$")
+    assert said.code == 128 + signal.SIGSEGV
+    assert "error (SIGSEGV)" in said.err
+
+
+def test_disabled_means_the_program_runs_plainly(shell, store):
+    said = shell("record", "--", "sh", "-c", "echo plain; exit 4", env={"PLAYHEAD_DISABLED": "1"})
+    assert (said.code, said.out, said.err) == (4, "plain\n", "")
+    assert not store.exists()
+    said = shell("record", "--", "no-such-program", env={"PLAYHEAD_DISABLED": "1"})
+    assert (said.code, "cannot run no-such-program" in said.err) == (127, True)
+
+
+def test_a_program_that_runs_plainly_can_still_be_ended_by_a_closed_pipe(store):
+    command = f"{sys.executable} -m playhead record -- yes | head -1"
+    environment = {**os.environ, "PLAYHEAD_DISABLED": "1"}
+    done = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, env=environment)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGPIPE, b"y\n")
+
+
+def test_where_nothing_can_be_written_the_program_runs_and_a_warning_says_so(shell, store, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    said = shell("record", "--store", "file/store", "--", "sh", "-c", "echo still; exit 5")
+    assert (said.code, said.out) == (5, "still\n")
+    assert "NOT recorded" in said.err
+
+
+def test_strict_refuses_to_run_what_cannot_be_recorded(shell, store, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    said = shell("record", "--strict", "--store", "file/store", "--", "touch", "ran")
+    assert (said.code, said.out) == (3, "")
+    assert not Path(tmp_path, "ran").exists()
+
+
+def test_strict_is_passed_on_to_the_agent_inside(shell, store):
+    assert shell("record", "--quiet", "--strict", "--", "sh", "-c", "echo $PLAYHEAD_STRICT").out == "1\n"
+
+
+def test_secrets_in_the_output_are_passed_on_but_not_recorded(shell, store):
+    secret = "s3cr3t-value-of-mine"
+    said = shell("record", "--", "sh", "-c", "echo token $MY_API_KEY", env={"MY_API_KEY": secret})
+    assert said.out == f"token {secret}\n"
+    assert "1 redacted (env)" in said.err
+    assert not [path for path in store.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_strict_ends_a_program_that_can_no_longer_be_recorded(shell, store):
+    def limit():  # every write to a file beyond it fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    script = "while :; do echo a line of output that takes some room; sleep 0.001; done"
+    said = shell("record", "--strict", "--", "sh", "-c", script, preexec_fn=limit)
+    assert said.code == 3
+    assert "File too large" in said.err

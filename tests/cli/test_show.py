@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import playhead
+
+
+def test_the_timeline_tells_what_happened(ask, sample):
+    said = ask("show", "@last")
+    assert said.code == 0
+    assert said.err == ""
+    for expected in (
+        f"fix-login  {sample}  ok",
+        "request    fix-login issue=1842",
+        "calls      2 to models (gpt-5), 2 to tools; tokens 912 in → 50 out",
+        "✓ step plan depth=2",
+        "✓ model gpt-5 · 312 → 45 tokens · tool_calls",
+        'tool read_file(path="src/login.py") → "def normalise',
+        "policy repo.write src/ · allow",
+        "artifact patch.diff patch, 12 B",
+        "✗ tool failing(",
+        "ValueError: no such thing: boo",
+        '"fixed": true',
+        f"playhead replay {sample}",
+    ):
+        assert expected in said.out, expected
+
+
+def test_children_are_indented_and_durations_stand_at_the_right_edge(ask, sample):
+    lines = ask("show", "@last").out.splitlines()
+    step = next(line for line in lines if "step plan" in line)
+    model = next(line for line in lines if "312 → 45" in line)
+    assert model.index("✓") == step.index("✓") + 2
+    assert len(step) == len(model) == 100
+    assert step.endswith("s")
+
+
+def test_text_of_an_agent_never_reaches_a_terminal_as_an_escape(sample, store):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    for arguments in (["show", "@last"], ["show", "@last", "--event", "13"], ["tail", "@last", "-n", "-1"]):
+        command = [sys.executable, "-m", "playhead", *arguments]
+        with subprocess.Popen(command, stdout=theirs, env=environment) as process:
+            shown = b""
+            while process.poll() is None or _waiting(ours):
+                if _waiting(ours):
+                    shown += os.read(ours, 65536)
+        text = shown.decode()
+        assert "\x1b[" in text or "--event" in arguments  # it is a terminal, so our own styles are there
+        assert "\x1b[31mred" not in text.replace("\x1b[31m\\x1b", "")
+        assert "\u202e" not in text
+        assert "\x9b" not in text
+    os.close(ours)
+    os.close(theirs)
+
+
+def _waiting(descriptor: int) -> bool:
+    import select
+
+    return bool(select.select([descriptor], [], [], 0.05)[0])
+
+
+def test_json_holds_the_run_and_flat_rows_with_their_parents(ask, sample):
+    found = ask("show", "@last", "--json").json
+    assert found["run"]["id"] == sample
+    assert (found["run"]["status"], found["run"]["output"]) == ("ok", {"fixed": True, "issue": 1842})
+    rows = {row["seq"]: row for row in found["timeline"]}
+    plan = next(row for row in rows.values() if row["name"] == "plan")
+    model = next(row for row in rows.values() if row["kind"] == "model")
+    assert (model["parent"], model["depth"], plan["depth"]) == (plan["seq"], 1, 0)
+    assert (model["tokens_in"], model["tokens_out"]) == (312, 45)
+    assert found["left_out"] == 0
+    assert found["problem"] is None
+
+
+def test_lanes_are_shown_when_there_are_several(ask, store):
+    import threading
+
+    with playhead.record("lanes", store=store):
+        with playhead.step("main"):
+            pass
+        thread = threading.Thread(target=lambda: playhead.note("from the side"))
+        thread.start()
+        thread.join()
+    one = ask("show", "@last", "--json").json
+    assert len(one["run"]["lanes"]) == 2
+    assert any("0.1" in line and "from the side" in line for line in ask("show", "@last").out.splitlines())
+
+
+def test_many_rows_are_cut_in_the_middle_and_the_end_is_kept(ask, store):
+    with playhead.record("long", store=store):
+        for number in range(100):
+            playhead.note(f"note {number:03}")
+    said = ask("show", "@last", "--limit", "20").out
+    assert "80 rows left out" in said
+    assert "note 000" in said
+    assert "note 099" in said
+    assert "note 050" not in said
+    assert "note 050" in ask("show", "@last", "--limit", "0").out
+    assert ask("show", "@last", "--json", "--limit", "20").json["left_out"] == 80
+
+
+def test_a_crashed_run_shows_what_was_in_flight(ask, store):
+    code = (
+        "import playhead, os, signal\n"
+        "with playhead.record('doomed'), playhead.step('dying'), playhead.model_call(model='gpt-5', request='x'):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    said = ask("show", "@last")
+    assert said.code == 0
+    assert "crashed without an end; in flight: step dying (event 1), model gpt-5 (event 2)" in said.out
+    assert said.out.count("in flight\n") == 2
+    assert ask("show", "@last", "--json").json["run"]["in_flight"][1]["kind"] == "model.invoked"
+
+
+def test_the_state_at_an_event_knows_only_what_was_before(ask, sample):
+    early = ask("show", "@last", "--at", "4", "--json").json
+    assert [item["name"] for item in early["open_spans"]] == ["plan", "read_file"]
+    assert (early["tokens_in"], early["model_calls"], early["tool_calls"]) == (312, 1, 1)
+    assert early["last_answer"]["response"] == {"text": "look"}
+    assert early["policy_checks"] == []
+    assert early["context_pack"]["name"] is None
+    late = ask("show", "@last", "--at", "11", "--json").json
+    assert late["context_pack"]["content"] == {"files": ["src/login.py"]}
+    assert [check["decision"] for check in late["policy_checks"]] == ["allow"]
+    assert len(late["last_request"]["request"]["messages"]) == 2
+    assert late["last_request"]["request"]["messages"][0]["content"].startswith("Please fix")
+    shown = ask("show", "@last", "--at", "11").out
+    for title in ("open:", "last request: event", "last answer: event", "context pack: context_", "artifacts:"):
+        assert title in shown
+
+
+def test_one_event_is_shown_with_every_value_as_it_was(ask, sample, store):
+    written = [json.loads(line) for line in (store / "runs" / sample / "timeline.jsonl").read_text().splitlines()]
+    second = [event for event in written if event["kind"] == "model.invoked"][1]
+    assert "$" in json.dumps(second["data"])  # written as a reference
+    found = ask("show", "@last", "--event", str(second["seq"]), "--json").json
+    assert list(found) == list(second)
+    assert found["data"]["request"]["messages"][0] == {"role": "user", "content": "Please fix the login. " * 30}
+    shown = ask("show", "@last", "--event", str(second["seq"])).out
+    assert "model.invoked" in shown
+    assert "Please fix the login." in shown
+
+
+def test_raw_lines_are_the_exact_bytes(shell, sample, store):
+    timeline = (store / "runs" / sample / "timeline.jsonl").read_text()
+    assert shell("show", sample, "--raw").out == timeline
+    assert shell("show", sample, "--raw", "--event", "3").out == timeline.splitlines(keepends=True)[3]
+    assert shell("show", sample, "--raw", "--at", "3").out == "".join(timeline.splitlines(keepends=True)[:4])
+
+
+def test_an_event_that_is_not_there_is_a_usage_error_that_says_which_are(ask, sample):
+    for option in ("--event", "--at"):
+        said = ask("show", "@last", option, "999")
+        assert said.code == 2
+        assert "Its events are 0 to" in said.err
+    assert ask("show", "@last", "--event", "-1").code == 2
+    assert ask("show", "@last", "--event", "1", "--at", "1").code == 2
+
+
+def test_a_damaged_run_is_shown_up_to_the_damage_and_could_not_be_told(ask, sample, store, tmp_path):
+    lines = (store / "runs" / sample / "timeline.jsonl").read_bytes().splitlines(keepends=True)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "timeline.jsonl").write_bytes(b"".join(lines[:6]) + b"garbage\n" + b"".join(lines[6:]))
+    said = ask("show", str(copy))
+    assert said.code == 3
+    assert "step plan" in said.out
+    assert "nothing after event 5 can be read" in said.err
+    assert ask("show", str(copy), "--json").json["problem"]["code"] == "broken_line"
+    assert ask("show", str(copy), "--at", "4").code == 0
+
+
+def test_a_run_whose_blob_is_gone_is_still_shown(ask, store):
+    with playhead.record("large", store=store) as run:
+        run.output = "x" * 100_000
+    blob = next(path for path in (store / "blobs").rglob("*") if path.is_file())
+    blob.unlink()
+    said = ask("show", "@last")
+    assert said.code == 0
+    assert "$blob" in said.out
+    assert ask("show", "@last", "--event", "1").code == 3
+
+
+def test_output_of_the_program_is_folded(ask, store):
+    with playhead.record("chatty", store=store) as run:
+        for number in range(30):
+            run.record("output.written", {"stream": "stdout", "text": f"line {number}\n"})
+        run.record("output.written", {"stream": "stderr", "text": "oops\n"})
+    rows = ask("show", "@last", "--json").json["timeline"]
+    assert [(row["name"], row["folded"]) for row in rows] == [("stdout", 30), ("stderr", 1)]
+    assert "wrote stdout line 0 (and 29 more, to event 30)" in ask("show", "@last").out
+
+
+def test_an_event_of_ones_own_kind_is_shown(ask, store):
+    with playhead.record("custom", store=store) as run:
+        run.record("review.requested", {"from": "ada", "lines": 12})
+    assert 'review.requested from="ada", lines=12' in ask("show", "@last").out
+
+
+def test_a_run_directory_anywhere_can_be_shown(ask, sample, store, tmp_path):
+    import shutil
+
+    elsewhere = tmp_path / "downloads" / "that-run"
+    shutil.copytree(store / "runs" / sample, elsewhere)
+    said = ask("show", str(elsewhere), "--store", str(Path(tmp_path) / "nothing"))
+    assert said.code == 0
+    assert f"playhead verify {elsewhere}" in said.out

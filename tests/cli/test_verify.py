@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import playhead
+
+
+def timeline_of(store: Path, run: str) -> Path:
+    return store / "runs" / run / "timeline.jsonl"
+
+
+def test_an_intact_and_complete_run_is_a_yes_with_three_claims(shell, sample):
+    said = shell("verify", "@last")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0].split() == [sample, "self-consistent"]
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["integrity", "intact"], ["completeness", "complete"], ["fidelity", "not"],
+    ]  # fmt: skip
+
+
+def test_json_has_the_documented_shape(ask, sample):
+    found = ask("verify", sample, "--json").json
+    assert found["run"] == sample
+    assert found["level"] == "self-consistent"
+    assert {"verdict", "at", "reason"} <= set(found["integrity"])
+    assert found["integrity"]["verdict"] == "intact"
+    assert set(found["completeness"]) == {"verdict", "detail"}
+    assert found["fidelity"] == {"verdict": "not_compared"}
+
+
+def test_an_edited_line_is_a_no_that_names_the_line(shell, sample, store):
+    timeline = timeline_of(store, sample)
+    timeline.write_bytes(timeline.read_bytes().replace(b"src/login.py", b"src/logon.py", 1))
+    said = shell("verify", sample)
+    assert said.code == 1
+    assert "first bad line: 4 (edited)" in said.out
+    found = shell("verify", sample, "--json")
+    assert found.code == 1
+    assert (found.json["integrity"]["verdict"], found.json["integrity"]["at"]) == ("broken", 4)
+
+
+def test_a_deleted_artifact_is_missing(ask, sample, store):
+    (store / "runs" / sample / "artifacts" / "patch.diff").unlink()
+    said = ask("verify", sample, "--json")
+    assert said.code == 1
+    assert said.json["completeness"]["verdict"] == "missing"
+    assert said.json["integrity"]["verdict"] == "intact"
+
+
+def test_a_cut_run_that_nobody_remembers_could_not_be_told(ask, sample, store, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store / "runs" / sample, copy)
+    lines = timeline_of(store, sample).read_bytes().splitlines(keepends=True)
+    (copy / "timeline.jsonl").write_bytes(b"".join(lines[:-1]))
+    said = ask("verify", str(copy), "--json")
+    assert said.code == 3
+    assert said.json["completeness"]["verdict"] == "unfinished"
+
+
+def test_a_cut_run_that_the_index_remembers_is_missing(ask, sample, store):
+    ask("ls")
+    lines = timeline_of(store, sample).read_bytes().splitlines(keepends=True)
+    timeline_of(store, sample).write_bytes(b"".join(lines[:-3]))
+    assert ask("verify", sample, "--json").json["completeness"]["verdict"] == "missing"
+    assert ask("verify", "--all").code == 1
+
+
+def test_a_directory_with_an_empty_a_garbage_or_no_timeline_gets_the_verify_shape(ask, sample, store, tmp_path):
+    for content, code in ((b"", 3), (b"\x00\xff garbage \n" * 9, 1), (b"not even a line", 3), (None, 1)):
+        copy = tmp_path / f"damaged-{code}-{len(content or '')}"
+        shutil.copytree(store / "runs" / sample, copy)
+        if content is None:
+            (copy / "timeline.jsonl").unlink()
+        else:
+            (copy / "timeline.jsonl").write_bytes(content)
+        said = ask("verify", str(copy), "--json")
+        assert said.code == code, content
+        assert {"run", "level", "integrity", "completeness", "fidelity"} <= set(said.json)
+        assert ask("verify", str(copy)).code == code
+
+
+def test_all_runs_are_judged_and_the_store_is_summed_up(ask, store, record):
+    intact, edited, gone, emptied = (record(store) for _ in range(4))
+    assert ask("verify", "--all").code == 0
+    timeline = timeline_of(store, edited)
+    timeline.write_bytes(timeline.read_bytes().replace(b"src/login.py", b"src/logon.py", 1))
+    shutil.rmtree(store / "runs" / gone)
+    timeline_of(store, emptied).unlink()
+    said = ask("verify", "--all", "--json")
+    assert said.code == 1
+    found = {run["run"]: run for run in said.json["runs"]}
+    assert found[intact]["integrity"]["verdict"] == "intact"
+    assert found[edited]["integrity"]["at"] == 4
+    assert "the run directory is gone" in found[gone]["completeness"]["detail"]
+    assert found[emptied]["completeness"]["verdict"] == "missing"
+    about = said.json["store"]
+    assert (about["runs"], about["format"]) == (4, 1)
+    assert about["integrity"] == {"intact": 1, "broken": 3}
+    assert sum(about["completeness"].values()) == 4
+    shown = ask("verify", "--all").out
+    assert "4 runs: 1 intact and complete, 3 broken or missing" in shown
+
+
+def test_an_unfinished_run_makes_all_of_the_store_a_could_not_tell(ask, store, sample):
+    with playhead.record("open", store=store):
+        assert ask("verify", "--all").code == 3
+    assert ask("verify", "--all").code == 0
+
+
+def test_deep_recomputes_the_root(ask, sample):
+    assert ask("verify", sample, "--json").json["root_checked"] is False
+    assert ask("verify", sample, "--deep", "--json").json["root_checked"] is True
+
+
+def test_several_runs_are_judged_one_after_the_other(ask, store, record):
+    ids = [record(store), record(store)]
+    assert [run["run"] for run in ask("verify", *ids, "--json").json["runs"]] == ids
+    assert ask("verify", *ids).out.count("integrity") == 2
+
+
+def test_nothing_to_verify_never_reads_as_success(ask, store):
+    assert ask("verify").code == 2
+    assert ask("verify", "--all").code == 3
+    assert ask("verify", "nobody").code == 2
+    assert ask("verify", "x", "--all").code == 2

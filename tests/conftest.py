@@ -1,0 +1,29 @@
+"""Give every test a folder and an environment of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# No deadline: the machine may be busy. The long forms of property tests ask for more examples themselves.
+hypothesis.settings.register_profile("playhead", deadline=None)
+hypothesis.settings.load_profile("playhead")
+
+
+@pytest.fixture(autouse=True)
+def a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in an empty folder, with no setting of the person who runs it."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("PLAYHEAD_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PLAYHEAD_GIT", "0")
+
+
+@pytest.fixture
+def with_git(a_place_of_its_own: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the recorder look at git, as it does for users."""
+    monkeypatch.delenv("PLAYHEAD_GIT")

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.views import text
+
+marks = ["$blob", "$same", "$dict", "$tuple", "$object", "$error", "$as", "$enum"]
+names = st.text() | st.sampled_from(marks)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(values, st.integers(1, 200))
+def test_any_value_is_said_in_one_line_of_bounded_width(value, width):
+    for said in (text.short(value, width), text.arguments(value, width)):
+        assert len(said) <= width
+
+
+@pytest.mark.parametrize(
+    ("us", "said"),
+    [
+        (None, ""), (0, "0 µs"), (999, "999 µs"), (1234, "1.2 ms"), (12_345, "12 ms"), (1_234_567, "1.23 s"),
+        (12_345_678, "12.3 s"), (61_000_000, "1 min 1 s"), (3_900_000_000, "1 h 5 min"), (400_000_000_000, "4 d 15 h"),
+    ],
+)  # fmt: skip
+def test_a_duration_is_said_in_its_unit(us, said):
+    assert text.duration(us) == said
+
+
+def test_a_moment_is_said_as_how_long_ago():
+    now = 1_700_000_000_000_000
+    said = [text.ago(now - seconds * 1_000_000, now) for seconds in (1, 30, 90, 7200, 200_000, -5)]
+    assert said == ["just now", "30 s ago", "1 min ago", "2 h ago", "2 d ago", "in the future"]
+    assert text.ago(None, now) == ""
+
+
+def test_marks_are_said_in_words_and_nothing_is_loaded():
+    assert text.short({"$blob": "a" * 64, "len": 120_000, "as": "text"}, 80) == "<text, 120.0 kB>"
+    assert text.short({"$redacted": "openai_key"}, 80) == "<redacted: openai_key>"
+    assert text.short({"$tuple": [1, "a"]}, 80) == '(1, "a")'
+    assert text.short({"$dict": [[1, 2], ["a", None]]}, 80) == '{1: 2, "a": null}'
+    assert text.short({"$object": "app.Point", "fields": {"x": 1}}, 80) == "Point(x=1)"
+    assert text.short({"$same": "3#/a"}, 80) == "<as in 3#/a>"
+    assert text.short({"$same": "3#/a"}, 80, lambda value: "found") == '"found"'
+
+
+def test_arguments_are_said_by_name():
+    assert text.arguments({"path": "a.py", "n": 3}, 80) == 'path="a.py", n=3'
+    assert text.arguments({"args": [1], "kwargs": {"b": 2}}, 80) == "1, b=2"
+    assert text.arguments("plain", 80) == '"plain"'
+
+
+def test_a_large_value_is_not_walked_to_its_end():
+    class Endless(list):  # type: ignore[type-arg]
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            for number in range(10_000):
+                assert number < 1000, "walked too far"
+                yield number
+
+    assert text.short(Endless(), 50).endswith("…")
+
+
+@given(st.lists(st.text("abc", min_size=6, max_size=6), min_size=2, max_size=20, unique=True), st.integers(1, 6))
+def test_a_short_id_differs_from_every_other_id(ids, shortest):
+    ids.sort()
+    for at, id in enumerate(ids):
+        neighbours = (ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None)
+        short = text.unique_prefix(id, neighbours, shortest)
+        assert len(short) >= shortest
+        assert [other for other in ids if other.startswith(short)] == [id]
+
+
+def test_sizes_and_numbers():
+    assert [text.size(count) for count in (5, 1500, 2_000_000, 3_000_000_000_000)] == [
+        "5 B",
+        "1.5 kB",
+        "2.0 MB",
+        "3000.0 GB",
+    ]
+    assert text.several(1, "event") == "1 event"
+    assert text.several(2000, "event") == "2,000 events"
+    assert text.number(None) == ""
+    assert text.error_line({"type": "ValueError", "message": "x"}) == "ValueError: x"
+    assert text.error_line(None) is None

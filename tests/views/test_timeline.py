@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.event.envelope import Event
+from playhead.event.kinds import PAYLOADS
+from playhead.views.state import state_at
+from playhead.views.timeline import Timeline, window
+
+
+class Story:
+    """Write events by hand."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def add(
+        self, kind: str, data: Any = None, span: str | None = None, parent: str | None = "0", lane: str = "0"
+    ) -> Story:
+        seq = len(self.events)
+        self.events.append(
+            Event(
+                v=1,
+                run="run_x",
+                seq=seq,
+                time="2026-01-01T00:00:00.000000Z",
+                elapsed_us=seq * 1000,
+                kind=kind,
+                span=span,
+                parent=parent,
+                lane=lane,
+                data={} if data is None else data,
+                prev="",
+                hash="",
+            )
+        )
+        return self
+
+
+def started() -> Story:
+    return Story().add("run.started", {"name": "n", "input": {"intent": "n"}}, span="0", parent=None)
+
+
+def test_interleaved_children_stand_under_their_own_parents():
+    story = started()
+    story.add("step.started", {"name": "a"}, "1", lane="0.1").add("step.started", {"name": "b"}, "2", lane="0.2")
+    story.add("note.added", {"text": "in a"}, None, "1").add("note.added", {"text": "in b"}, None, "2")
+    story.add("step.finished", {"status": "ok"}, "2").add("note.added", {"text": "in a too"}, None, "1")
+    story.add("step.finished", {"status": "error", "error": {"type": "E", "message": "m"}}, "1")
+    rows = list(Timeline().take_all(story.events).rows())
+    assert [(row.depth, row.name or row.detail) for row in rows] == [
+        (0, "a"),
+        (1, "in a"),
+        (1, "in a too"),
+        (0, "b"),
+        (1, "in b"),
+    ]
+    assert [(row.status, row.duration_us, row.error) for row in rows if row.kind == "step"] == [
+        ("error", 6000, "E: m"), ("ok", 3000, None),
+    ]  # fmt: skip
+
+
+def test_the_summary_counts_and_knows_how_it_ended():
+    story = started()
+    story.add("model.invoked", {"model": "m"}, "1").add(
+        "model.responded", {"status": "ok", "usage": {"input": 3, "output": 4}}, "1"
+    )
+    story.add("model.invoked", {"model": "m"}, "2").add(
+        "model.responded", {"status": "error", "error": {"type": "E"}}, "2"
+    )
+    story.add("tool.called", {"name": "t"}, "3").add("tool.returned", {"status": "ok"}, "3")
+    story.add("gap.noted", {"reason": "disk_full", "count": 3}).add("gap.noted", {"reason": "disk_full"})
+    story.add("run.finished", {"status": "ok", "output": 5, "redacted": {"openai_key": 2}}, "0", None)
+    story.add("run.invalidated", {"why": "w", "by": "b"}, None, None)
+    summary = Timeline().take_all(story.events).finish()
+    assert (summary.model_calls, summary.tool_calls, summary.tokens_in, summary.tokens_out) == (2, 1, 3, 4)
+    assert (summary.ended, summary.output, summary.after, summary.events) == ("ok", 5, 1, 11)
+    assert summary.gaps == {"disk_full": 4}
+    assert summary.redacted == {"openai_key": 2}
+    assert summary.invalidated == {"seq": 10, "why": "w", "by": "b"}
+    assert summary.duration_us == 9000
+    assert summary.models == ["m"]
+
+
+def test_a_reopened_run_has_no_end_until_the_next_one():
+    story = started().add("run.finished", {"status": "ok"}, "0", None).add("run.reopened", {}, None, None)
+    assert Timeline().take_all(story.events).finish().ended is None
+    story.add("run.finished", {"status": "error"}, "0", None)
+    assert Timeline().take_all(story.events).finish().ended == "error"
+
+
+def test_the_agent_that_adopts_a_run_gives_it_its_name_and_request():
+    story = started().add("step.started", {"name": "agent", "adopts": True, "input": {"intent": "agent"}}, "1")
+    summary = Timeline().take_all(story.events).finish()
+    assert (summary.name, summary.request) == ("agent", {"intent": "agent"})
+
+
+def test_what_was_open_at_the_end_is_in_flight():
+    story = (
+        started()
+        .add("step.started", {"name": "s"}, "1")
+        .add("http.sent", {"method": "GET", "url": "http://x"}, "2", "1")
+    )
+    flying = Timeline().take_all(story.events).finish().in_flight
+    assert [(item["seq"], item["name"]) for item in flying] == [(1, "s"), (2, "GET http://x")]
+
+
+def test_references_are_followed_only_where_a_row_says_them():
+    asked: list[Any] = []
+
+    def resolve(value: Any) -> Any:
+        asked.append(value)
+        return "resolved"
+
+    story = started().add("model.invoked", {"model": "m", "request": {"$same": "0#/big"}}, "1")
+    story.add("tool.called", {"name": "t", "input": {"x": {"$same": "0#/small"}}}, "2")
+    rows = list(Timeline(resolve).take_all(story.events).rows())
+    assert rows[1].detail == 'x="resolved"'
+    assert asked == [{"$same": "0#/small"}]
+
+
+def test_nesting_of_any_depth_can_be_laid_out():
+    story = started()
+    for depth in range(5000):
+        story.add("step.started", {"name": str(depth)}, str(depth + 1), str(depth))
+    rows = list(Timeline().take_all(story.events).rows())
+    assert [row.depth for row in rows] == list(range(5000))
+
+
+def test_a_window_keeps_the_beginning_and_the_end():
+    story = started()
+    for number in range(100):
+        story.add("note.added", {"text": str(number)})
+    rows = list(Timeline().take_all(story.events).rows())
+    head, left_out, tail = window(rows, 10)
+    assert ([row.seq for row in head], left_out, [row.seq for row in tail]) == ([*range(1, 9)], 90, [99, 100])
+    assert window(rows, 0) == (rows, 0, [])
+    assert window(rows, None) == (rows, 0, [])
+    head, left_out, tail = window(rows, 1)
+    assert (len(head), left_out, tail) == (1, 99, [])
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.text(max_size=3) | st.sampled_from(
+            ["name", "argv", "usage", "input", "output", "error", "status", "count", "size", "redacted", "text",
+             "files", "attempt", "$same", "$blob", "adopts", "reads", "commit", "exit_code", "attributes", "type", "message"]
+        ),
+        inner, max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+kinds = st.sampled_from([*PAYLOADS, "my.own"])
+spans = st.sampled_from([None, "0", "1", "2"])
+
+
+@given(st.lists(st.tuples(kinds, anything, spans, spans), max_size=12))
+def test_no_line_however_wrong_its_data_breaks_the_views(entries):
+    story = Story()
+    for kind, data, span, parent in entries:
+        story.add(kind, data, span, parent)
+    timeline = Timeline().take_all(story.events)
+    timeline.finish()
+    for row in timeline.rows():
+        row.as_dict()
+    state_at(story.events, len(entries))
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_every_kind_has_a_row_or_is_the_run_itself(kind):
+    timeline = Timeline().take_all(started().add(kind, {"name": "x", "argv": ["ls"]}, "7").events)
+    rows = list(timeline.rows())
+    assert len(rows) == (0 if kind in ("run.started", "run.finished") else 1)
