@@ -28,8 +28,18 @@ def run() -> list[Row]:
             assert large.find_envelope("e1:x50") is not None
             assert len(large.list_runs(limit=50)) == 50
     return [
-        Row("find(envelope) among 100,000 runs", f"{look[1]:.0f} µs", f"{look[1] / look[0]:.2f} × among 100 (max 2)", look[1] <= 2 * look[0]),
-        Row("first page of ls, 100,000 runs", f"{page[1]:.0f} µs", f"{page[1] / page[0]:.2f} × of 100 (max 2); reads no timeline", page[1] <= 2 * page[0]),
+        Row(
+            "find(envelope) among 100,000 runs",
+            f"{look[1]:.0f} µs",
+            f"{look[1] / look[0]:.2f} × among 100 (max 2)",
+            look[1] <= 2 * look[0],
+        ),
+        Row(
+            "first page of ls, 100,000 runs",
+            f"{page[1]:.0f} µs",
+            f"{page[1] / page[0]:.2f} × of 100 (max 2); reads no timeline",
+            page[1] <= 2 * page[0],
+        ),
     ]
 
 
@@ -55,14 +65,38 @@ def _filled(root: Path, count: int) -> Path:
         index.catch_up()
     with sqlite3.connect(root / "playhead.db") as database:
         numbers = [
-            row[1] for row in database.execute("PRAGMA table_info(runs)") if row[2] == "INTEGER" and row[3] and row[1] != "replayable"
+            row[1]
+            for row in database.execute("PRAGMA table_info(runs)")
+            if row[2] == "INTEGER" and row[3] and row[1] != "replayable"
         ]
-        columns = ["id", "name", "status", "started", "started_us", "duration_us", "reasons", "tags", "replayable", "envelope_hash"]
+        columns = [
+            "id",
+            "name",
+            "status",
+            "started",
+            "started_us",
+            "duration_us",
+            "reasons",
+            "tags",
+            "replayable",
+            "envelope_hash",
+        ]
         places = ", ".join("?" for _ in columns) + ", 1" * len(numbers)
         database.executemany(
             f"INSERT INTO runs ({', '.join(columns + numbers)}) VALUES ({places})",
             (
-                (run, f"agent-{number % 7}", "ok", utc_text(_START_US + number), _START_US + number, 1000, "[]", "{}", 1, f"e1:x{number}")
+                (
+                    run,
+                    f"agent-{number % 7}",
+                    "ok",
+                    utc_text(_START_US + number),
+                    _START_US + number,
+                    1000,
+                    "[]",
+                    "{}",
+                    1,
+                    f"e1:x{number}",
+                )
                 for number, run in enumerate(ids)
             ),
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+
 import samples
 from table import Row
 
@@ -55,7 +56,6 @@ def floor(events: list[Any], descriptor: int) -> None:
 def otel() -> Callable[[list[Any]], None]:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-
     from opentelemetry.trace import SpanKind
 
     class Nowhere(SpanExporter):
@@ -123,9 +123,24 @@ def run() -> list[Row]:
     assert lost == 0
     return [
         Row("record 4 kB: floor", f"{middle['floor']:.1f} µs", "encode, hash, write of the same line"),
-        Row("record 4 kB event", f"{middle['point']:.1f} µs", f"{ratios['point']:.2f} × floor (max 4, aim 3)", ratios["point"] <= 4),
-        Row("record 4 kB model call, with key", f"{middle['call']:.1f} µs", f"{ratios['call']:.2f} × floor (max 4)", ratios["call"] <= 4),
-        Row("OpenTelemetry span, no-op export", f"{middle['otel']:.1f} µs", f"our event is {point:.2f}, our call {against:.2f} of it (max 0.75)", point <= 0.75),
+        Row(
+            "record 4 kB event",
+            f"{middle['point']:.1f} µs",
+            f"{ratios['point']:.2f} × floor (max 4, aim 3)",
+            ratios["point"] <= 4,
+        ),
+        Row(
+            "record 4 kB model call, with key",
+            f"{middle['call']:.1f} µs",
+            f"{ratios['call']:.2f} × floor (max 4)",
+            ratios["call"] <= 4,
+        ),
+        Row(
+            "OpenTelemetry span, no-op export",
+            f"{middle['otel']:.1f} µs",
+            f"our event is {point:.2f}, our call {against:.2f} of it (max 0.75)",
+            point <= 0.75,
+        ),
     ]
 
 

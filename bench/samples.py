@@ -21,7 +21,7 @@ def text(characters: int) -> str:
         if _random.random() < 0.3:
             part = _CODE.format(*words[:4])
         else:
-            part = " ".join(words).capitalize() + _random.choice([". ", ", ", "?\n", " — ", ":\n- ", ". \"Done\". "])
+            part = " ".join(words).capitalize() + _random.choice([". ", ", ", "?\n", " — ", ":\n- ", '. "Done". '])
         parts.append(part)
         length += len(part)
     return "".join(parts)[:characters]
@@ -46,7 +46,8 @@ def model_request(size: int = 4000, messages: int = 8) -> dict[str, Any]:
 
 
 def _tool_call() -> dict[str, Any]:
-    arguments = '{"path": "src/%s.py", "start": %d, "end": %d}' % (text(8), _random.randint(1, 99), _random.randint(99, 999))
+    start = _random.randint(1, 99)
+    arguments = f'{{"path": "src/{text(8)}.py", "start": {start}, "end": {start + 40}}}'
     return {"id": "call_" + _token(24), "type": "function", "function": {"name": "read_file", "arguments": arguments}}
 
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import orjson
+
 import samples
 from table import Row
 
@@ -53,7 +54,12 @@ def run() -> list[Row]:
         size = path.stat().st_size // LINES
     peak_small, peak_large = _memory(10_000), _memory(MILLION)
     return [
-        Row(f"verify, {size} B a line", f"{statistics.median(speeds):.0f} MB/s", f"{ratio:.0%} of raw SHA-256 (min 45 %, aim 55 %)", ratio >= 0.45),
+        Row(
+            f"verify, {size} B a line",
+            f"{statistics.median(speeds):.0f} MB/s",
+            f"{ratio:.0%} of raw SHA-256 (min 45 %, aim 55 %)",
+            ratio >= 0.45,
+        ),
         Row(
             "verify, memory at a million events",
             f"{peak_large:.1f} MB",

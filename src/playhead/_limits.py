@@ -41,7 +41,9 @@ SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable
 LIST_RUNS_DEFAULT: Final = 50
 CELL_CHARACTERS_MAX: Final = 120
 SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it
-SHOW_VALUE_CHARACTERS_MAX: Final = 4000  # of a value that is shown beside others; `--json` and `--event` show it in full
+SHOW_VALUE_CHARACTERS_MAX: Final = (
+    4000  # of a value that is shown beside others; `--json` and `--event` show it in full
+)
 TAIL_EVENTS_DEFAULT: Final = 20
 TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 

@@ -253,7 +253,10 @@ def test_disabled_means_nothing_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_store_that_cannot_be_written_is_said_once_and_the_agent_goes_on(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.warns(playhead.RecordingWarning, match="is not recorded"), playhead.record("x", store=tmp_path / "file"):
+    with (
+        pytest.warns(playhead.RecordingWarning, match="is not recorded"),
+        playhead.record("x", store=tmp_path / "file"),
+    ):
         playhead.note("still running")
     with pytest.raises(playhead.PlayheadError), playhead.record("x", store=tmp_path / "file", strict=True):
         pass
@@ -297,7 +300,12 @@ def test_a_run_knows_commit_branch_and_dirty_diff_and_records_commits_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLAYHEAD_GIT", raising=False)
-    for key, value in {"GIT_AUTHOR_NAME": "Ann", "GIT_COMMITTER_NAME": "Ann", "GIT_AUTHOR_EMAIL": "a@x", "GIT_COMMITTER_EMAIL": "a@x"}.items():
+    for key, value in {
+        "GIT_AUTHOR_NAME": "Ann",
+        "GIT_COMMITTER_NAME": "Ann",
+        "GIT_AUTHOR_EMAIL": "a@x",
+        "GIT_COMMITTER_EMAIL": "a@x",
+    }.items():
         monkeypatch.setenv(key, value)
     _git("init", "-q", "-b", "trunk", cwd=tmp_path)
     (tmp_path / "a.txt").write_text("one\n")
@@ -321,12 +329,22 @@ def test_a_run_knows_commit_branch_and_dirty_diff_and_records_commits_made(
 
 
 def test_ci_facts_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": "77", "GITHUB_SHA": "abc", "GITHUB_JOB": "test"}.items():
+    for name, value in {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_RUN_ID": "77",
+        "GITHUB_SHA": "abc",
+        "GITHUB_JOB": "test",
+    }.items():
         monkeypatch.setenv(name, value)
     with playhead.record("ci"):
         pass
     facts = events()[0].data["ci"]
-    assert (facts["provider"], facts["run_id"], facts["commit"], facts["job"]) == ("github-actions", "77", "abc", "test")
+    assert (facts["provider"], facts["run_id"], facts["commit"], facts["job"]) == (
+        "github-actions",
+        "77",
+        "abc",
+        "test",
+    )
 
 
 def test_a_forked_child_writes_the_same_run_in_a_lane_of_its_own_and_does_not_finish_it() -> None:
@@ -364,7 +382,9 @@ def test_all_new_content_is_found_again_wherever_it_first_stood() -> None:
     system, question = "s" * 400, "q" * 400
     with playhead.record("again") as run:
         playhead.note("first", {"messages": [{"role": "system", "content": system}], "other": {"x": question}})
-        playhead.note("second", {"messages": [{"role": "system", "content": system}, {"role": "user", "content": question}]})
+        playhead.note(
+            "second", {"messages": [{"role": "system", "content": system}, {"role": "user", "content": question}]}
+        )
         playhead.note("third", {"deep": [[{"y": question}]], "system": system})
     assert run.lost == 0
     second = orjson.loads(list(playhead.load("@last").lines())[2])["data"]["data"]["messages"]

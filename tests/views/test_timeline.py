@@ -149,7 +149,7 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
         st.text(max_size=3) | st.sampled_from(
             ["name", "argv", "usage", "input", "output", "error", "status", "count", "size", "redacted", "text",
-             "files", "attempt", "$same", "$blob", "adopts", "reads", "commit", "exit_code", "attributes", "type", "message"]
+             "files", "attempt", "$same", "$blob", "adopts", "reads", "commit", "exit_code", "attributes", "type"]
         ),
         inner, max_size=4,
     ),

@@ -44,7 +44,7 @@ class Run:
     @property
     def name(self) -> str:
         """Return the name of the run: that of the agent that adopted it, if one did."""
-        return str(self._header("name"))
+        return str(self._header("name") or "")
 
     @property
     def input(self) -> dict[str, Any] | None:
@@ -99,7 +99,9 @@ class Run:
     def invalidate(self, why: str, by: str | None = None) -> None:
         """Declare that this run must not be played back."""
         if not why.strip():
-            raise UsageError("say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`.")
+            raise UsageError(
+                "say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`."
+            )
         recording = self._addendum()
         recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
         recording.leave()
@@ -162,7 +164,7 @@ def _look_up(index: Index, text: str) -> str | None:
 
 
 def _load_path(path: Path, files: FileStore) -> Run:
-    folder = path.parent if path.name == "timeline.jsonl" else path
+    folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)
     if not timeline.is_file():
         raise RunNotFound(f"no timeline in {path}", hint="A run directory holds timeline.jsonl.")

@@ -141,7 +141,11 @@ def check(capability: str, resource: Any = None, **context: Any) -> Literal["all
     if decision != "allow":
         about = f"{capability} on {target}" if target else capability
         raise PolicyDenied(
-            f"{about}: {reason or decision}", capability=capability, resource=target, rule=rule, reason=reason or decision
+            f"{about}: {reason or decision}",
+            capability=capability,
+            resource=target,
+            rule=rule,
+            reason=reason or decision,
         )
     return decision
 

@@ -46,7 +46,7 @@ class Gate:
             binaries = len(plainer.blobs)
             shaped, news = held.shape(value, plainer)
             encoded = dumps(shaped)
-        except (TypeError, RecursionError) as problem:  # lone surrogates; a value deeper than the stack
+        except (TypeError, UnicodeEncodeError, RecursionError) as problem:  # lone surrogates; deeper than the stack
             counts.clear()
             plainer = Plainer(plainer.gate, self._keys, careful=True)
             if isinstance(problem, RecursionError):

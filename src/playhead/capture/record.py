@@ -28,8 +28,8 @@ _run_of_this_process: str | None = None  # what RUN_VARIABLE said
 class Record(Span):
     """One execution of an agent.
 
-    The outermost one is a run. Under `playhead record -- CMD` it adopts the run of the process. Inside another one it is
-    a step. Set `output` to what the agent answers, and `metadata` to what should go with it.
+    The outermost one is a run. Under `playhead record -- CMD` it adopts the run of the process. Inside another one it
+    is a step. Set `output` to what the agent answers, and `metadata` to what should go with it.
     """
 
     def __init__(

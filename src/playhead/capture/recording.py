@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from playhead.capture import git, guard, lanes, origin, request
 from playhead.capture.gate import Gate, Shaped
 from playhead.capture.redact import Redactor
 from playhead.capture.scope import current
-from playhead.errors import LedgerClosed, UsageError
+from playhead.errors import LedgerClosed, PlayheadError, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
 from playhead.event.keys import call_key
@@ -29,6 +30,7 @@ from playhead.event.plainer import inline_blobs
 from playhead.event.references import Held
 from playhead.ledger.writer import Ledger
 from playhead.settings import Settings
+from playhead.store import layout
 from playhead.store.base import Store
 
 Policy = Callable[..., Any]
@@ -55,6 +57,7 @@ class Recording:
         self._ledger = ledger
         self._gate = gate
         self._held = Held(self._read_back)
+        self._cuts = 0
         self._pid = os.getpid()
         self._closed = False
         self.root_span: str | None = None
@@ -69,7 +72,7 @@ class Recording:
     def path(self) -> Path | None:
         """Return the run directory, where the store has one."""
         root = getattr(self.store, "root", None)
-        return None if root is None else Path(root) / "runs" / self.id
+        return None if root is None else layout.run_dir(Path(root), self.id)
 
     @property
     def lost(self) -> int:
@@ -111,6 +114,9 @@ class Recording:
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it."""
         try:
+            if self._cuts != self._ledger.cuts:
+                self._cuts = self._ledger.cuts
+                self._held.forget()  # lines that it refers to are gone
             shaped = self._gate.shape(fields, self._held)
             for digest, data in shaped.blobs:
                 self._keep_blob(digest, data)
@@ -119,11 +125,13 @@ class Recording:
             key = None
             if keyed is not None:
                 name, question = keyed(shaped.value)
+                if shaped.blobs:  # a key is of the value as it was, whatever it is written as
+                    question = inline_blobs(question, dict(shaped.blobs))
                 key = call_key(kind, name, question, shaped.floats, shaped.unusual_keys)
             scope = current.get()
             lane = scope.lane.path if scope is not None and scope.recording is self else "0"
-            data = functools.partial(_with_totals, shaped.encoded) if finishing else shaped.encoded
-            sealed = self._ledger.append(kind, data, span=span, parent=parent, lane=lane, key=key, opens=opens)
+            body = functools.partial(_with_totals, shaped.encoded) if finishing else shaped.encoded
+            sealed = self._ledger.append(kind, body, span=span, parent=parent, lane=lane, key=key, opens=opens)
             if sealed is None:
                 return None
             if shaped.news is not None:
@@ -167,21 +175,21 @@ class Recording:
         shaped = self._gate.shape({"pack": pack}, Held(_nothing))
         self._count(shaped.redacted)
         encoded = orjson.dumps(_unspilled(shaped)["pack"], option=orjson.OPT_INDENT_2) + b"\n"
-        name = self.artifact("context_pack.json", encoded, role="context_pack", media="application/json", parent=parent)
+        name = self.artifact(layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent)
         if name is None:
             return
         try:
-            self.store.put_file(self.id, "context_pack.json", encoded)
+            self.store.put_file(self.id, layout.CONTEXT_PACK, encoded)
         except OSError as problem:
-            guard.absorb(problem, self, "context_pack.json")
+            guard.absorb(problem, self, layout.CONTEXT_PACK)
 
     def start(self, started: kinds.RunStarted) -> None:
         """Write run.started with everything that is known about where the run came from."""
         snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
         try:
-            self.store.put_file(self.id, "policy_snapshot.json", snapshot)
+            self.store.put_file(self.id, layout.POLICY_SNAPSHOT, snapshot)
         except OSError as problem:
-            guard.absorb(problem, self, "policy_snapshot.json")
+            guard.absorb(problem, self, layout.POLICY_SNAPSHOT)
         mode = "observe" if self.policy is None else "enforce"
         started.policy = {"mode": mode, "digest": hashlib.sha256(snapshot).hexdigest()}
         started.context_pack = hashlib.sha256(EMPTY_PACK).hexdigest()
@@ -256,7 +264,10 @@ class Recording:
             guard.give_up(LedgerClosed(told), f"{self.id} lost events that could not even be declared", self.strict)
 
     def _read_back(self, offset: int) -> Any:
-        return parse(self._ledger.line_at(offset)).data
+        try:
+            return parse(self._ledger.line_at(offset)).data
+        except (OSError, PlayheadError):
+            return None  # then the content is written in full once more
 
     def _enclosing(self) -> str | None:
         scope = current.get()
@@ -275,13 +286,20 @@ def open_recording(
     store: Store, settings: Settings, *, policy: Policy | None = None, run: str | None = None
 ) -> Recording:
     """Create a new run in a store, or join the one named, and return what records it."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise UsageError(
+            "this interpreter runs without a global lock, which Playhead has not been tested with",
+            hint="Use a standard build of Python 3.11 to 3.14, or PLAYHEAD_DISABLED=1.",
+        )
     identity = run or new_run_id()
     ledger = store.ledger(identity, create=run is None)
     return Recording(identity, store, ledger, Gate(shared_redactor(settings)), settings=settings, policy=policy)
 
 
 @functools.lru_cache(maxsize=8)
-def _redactor(off: tuple[str, ...], fields: tuple[str, ...], patterns: tuple[tuple[str, str], ...], _env: int) -> Redactor:
+def _redactor(
+    off: tuple[str, ...], fields: tuple[str, ...], patterns: tuple[tuple[str, str], ...], _env: int
+) -> Redactor:
     return Redactor(disabled=off, fields=fields, patterns=dict(patterns))
 
 
@@ -368,4 +386,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_after_fork)
-

@@ -43,7 +43,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     lane: str = "0"
     key: str | None = None
-    data: Any = None
+    data: dict[str, Any]
     prev: str
     hash: str
 
@@ -126,7 +126,9 @@ def run_of(line: bytes) -> str | None:
 
 def kind_of(line: bytes) -> str | None:
     """Read the kind from the head of a line without parsing it."""
-    found = re.match(rb'\{"v":\d+,"run":"[^"\\]{1,200}","seq":\d+,"time":"[^"\\]*","elapsed_us":-?\d+,"kind":"([^"\\]*)"', line)
+    found = re.match(
+        rb'\{"v":\d+,"run":"[^"\\]{1,200}","seq":\d+,"time":"[^"\\]*","elapsed_us":-?\d+,"kind":"([^"\\]*)"', line
+    )
     return found.group(1).decode("utf-8", "replace") if found else None
 
 

@@ -103,7 +103,14 @@ class Plainer:
 
         Closures and no bookkeeping make it faster than the general walk, which does the same and more.
         """
-        big, long, lists, dense, floats, usual = self.big, self.long, self.lists, self.dense, self.floats, self.keys.usual
+        big, long, lists, dense, floats, usual = (
+            self.big,
+            self.long,
+            self.lists,
+            self.dense,
+            self.floats,
+            self.keys.usual,
+        )
 
         def fields(value: dict[str, Any], depth: int) -> int:
             if depth > _SURVEYED_TO:
@@ -147,21 +154,6 @@ class Plainer:
             for item in value:
                 kind = type(item)
                 if kind is dict:
-                    if len(item) == 2:  # a message, role and content: spared a call
-                        first, second = item
-                        one, two = item[first], item[second]
-                        if type(one) is type(two) is str and first in usual and second in usual:
-                            size = len(one) + len(two) + 20
-                            total += size
-                            if size > _MIN:
-                                big[id(item)] = size
-                                if len(one) > _MIN:
-                                    long.append(one)
-                                if len(two) > _MIN:
-                                    long.append(two)
-                                elif len(one) <= _MIN:
-                                    dense[id(item)] = item
-                            continue
                     total += fields(item, depth + 1)
                 elif kind is str:
                     total += len(item) + 3
@@ -219,7 +211,7 @@ class Plainer:
         depth += 1
         # A subclass of str may be equal to a usual key: the encoder refuses it, and then every key is looked at.
         usual = not self.careful and value.keys() <= self.keys.usual
-        if not usual and not all([self._key_is_plain(key, value) for key in value]):
+        if not usual and not all(self._key_is_plain(key, value) for key in value):
             out = self._any(_pairs(value), depth)
             if tracked:
                 self.path.pop()

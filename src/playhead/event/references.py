@@ -30,7 +30,7 @@ Place = tuple[int, Where]
 
 class _Array(NamedTuple):
     stem: bytes  # the encoded array without its last bracket
-    count: int
+    items: int
     seq: int
     where: Where
 
@@ -160,8 +160,8 @@ class Held:
             if len(encoded) > size and encoded.startswith(held.stem):
                 if encoded[size] == _BRACKET and len(encoded) == size + 1:
                     return _same((held.seq, held.where))
-                if encoded[size] == _COMMA and held.count > keep:
-                    keep, best = held.count, held
+                if encoded[size] == _COMMA and held.items > keep:
+                    keep, best = held.items, held
         if best is None:
             keep, best = _longest_common(candidates, value, encoded)
         news.arrays.append((head, encoded, len(value), where))

@@ -36,6 +36,8 @@ class Resolver:
         self._blob = blob
         self._private = private
         self._known: OrderedDict[str, Any] = OrderedDict()
+        self._following: set[str] = set()  # references being followed: one that leads back to itself is refused
+        self._underway: set[str] = set()
 
     def resolve(self, value: Any) -> Any:
         """Return the value with every reference replaced; parts without any are returned as they are."""
@@ -50,15 +52,18 @@ class Resolver:
         return fields if any(fields[key] is not value[key] for key in value) else value
 
     def _reference(self, name: str, value: dict[str, Any]) -> Any:
-        match name:
-            case "$same":
-                return self._target(value["$same"])
-            case "$extends":
-                return self._array(value)
-            case "$blob":
-                return self.resolve(self._load(value))
-            case _:
-                return self._committed(value)
+        try:
+            match name:
+                case "$same":
+                    return self._target(value["$same"])
+                case "$extends":
+                    return self._array(value)
+                case "$blob":
+                    return self.resolve(self._load(value))
+                case _:
+                    return self._committed(value)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as problem:  # no Playhead wrote that
+            raise MissingContent(f"a {name} cannot be read: {problem!r}") from problem
 
     def _committed(self, value: dict[str, Any]) -> Any:
         data = self._private(value["$commit"]) if self._private else None
@@ -68,7 +73,13 @@ class Resolver:
         if reference in self._known:
             self._known.move_to_end(reference)
             return self._known[reference]
-        out = self.resolve(self._locate(reference))
+        if reference in self._underway:
+            raise MissingContent(f"{reference} refers to itself")
+        self._underway.add(reference)
+        try:
+            out = self.resolve(self._locate(reference))
+        finally:
+            self._underway.discard(reference)
         self._keep(reference, out)
         return out
 
@@ -80,17 +91,23 @@ class Resolver:
     def _array(self, node: dict[str, Any]) -> list[Any]:
         tails: list[tuple[int, list[Any]]] = []
         base: Any = node
-        reference = ""
+        items: Any = None
+        reference = node["$extends"]
+        seq = None
         while type(base) is dict and "$extends" in base:
             tails.append((base["keep"], base["then"]))
             reference = base["$extends"]
-            base = self._known.get(reference)
-            if base is None:
-                base = self._locate(reference)
-        items = self.resolve(base)
+            seq = _earlier(reference, seq)
+            items = self._known.get(reference)
+            base = self._locate(reference) if items is None else None
+        if items is None:
+            items = self.resolve(base)
         if type(items) is not list:
             raise MissingContent(f"{reference} is not an array, though another event extends it")
-        for keep, then in reversed(tails):
+        for left in range(len(tails) - 1, -1, -1):
+            if not left:
+                self._keep(node["$extends"], items)  # the next turn extends this one, and finds its beginning here
+            keep, then = tails[left]
             if keep > len(items):
                 raise MissingContent(f"{reference} has {len(items)} items, {keep} are referred to")
             items = items[:keep] + [self.resolve(item) for item in then]
@@ -103,19 +120,18 @@ class Resolver:
             node = self._fetch(int(seq))
             for part in pointer.split("/")[1:]:
                 node = self._step(node, part.replace("~1", "/").replace("~0", "~"))
-        except (KeyError, IndexError, ValueError, TypeError) as problem:
+        except (KeyError, IndexError, ValueError, TypeError, RecursionError) as problem:
             raise MissingContent(f"nothing is at {reference}, though another event refers to it") from problem
         return node
 
     def _step(self, node: Any, part: str) -> Any:
+        seq = None
         while type(node) is dict and (first := next(iter(node), "")) in _REFERENCES:
-            if first == "$same":
-                node = self._locate(node["$same"])
-            elif first == "$extends":
-                position = int(part)
-                if position >= node["keep"]:
-                    return node["then"][position - node["keep"]]
-                node = self._locate(node["$extends"])
+            if first == "$extends" and int(part) >= node["keep"]:
+                return node["then"][int(part) - node["keep"]]
+            if first == "$same" or first == "$extends":
+                seq = _earlier(node[first], seq)
+                node = self._locate(node[first])
             elif first == "$blob":
                 node = self._load(node)
             else:
@@ -133,6 +149,14 @@ class Resolver:
                 return dict(mark(bytearray(data)))
             case _:
                 return dict(mark(data))
+
+
+def _earlier(reference: str, than: int | None) -> int:
+    """Return the seq that a reference names; each in a chain must be earlier than the one before, so that it ends."""
+    seq = int(reference.partition("#")[0])
+    if than is not None and seq >= than:
+        raise MissingContent(f"{reference} is part of a circle of references")
+    return seq
 
 
 def has_references(line: bytes) -> bool:

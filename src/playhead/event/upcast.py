@@ -17,7 +17,9 @@ CURRENT = 1
 TABLE: dict[int, Callable[[Fields], Fields]] = {}
 
 
-def upcast(fields: Fields, table: dict[int, Callable[[Fields], Fields]] | None = None, current: int = CURRENT) -> Fields:
+def upcast(
+    fields: Fields, table: dict[int, Callable[[Fields], Fields]] | None = None, current: int = CURRENT
+) -> Fields:
     """Return the fields of a line in the present format."""
     steps = TABLE if table is None else table
     version = fields.get("v")

@@ -174,6 +174,7 @@ def _note(state: _State, line: bytes) -> None:
                 state.packs["context_pack"] = data.get("digest")
             if state.check is not None and isinstance(data.get("digest"), str):
                 _check_content(state, "artifact", data["digest"], data.get("name"))
+    return None
 
 
 def _check_content(state: _State, kind: str, digest: str, name: str | None) -> None:

@@ -143,7 +143,7 @@ class Ledger:
 
     def line_at(self, offset: int) -> bytes:
         """Read back one line, without its newline, that begins at this byte."""
-        return next(log_module.lines(log_module.chunks(self._log, offset)))
+        return next(log_module.lines(log_module.chunks(self._log, offset)), b"")
 
     def after_fork(self) -> None:
         """Make this copy of a forked parent's ledger usable in the child."""
@@ -286,7 +286,7 @@ class Ledger:
         return rest
 
     def _join(self, end: int) -> bytes:
-        """Find the last whole line of an existing timeline by reading from its end, and the first for its start time."""
+        """Find the last whole line of an existing timeline, from its end, and the first one for its start time."""
         tail = b""
         start = end
         while start > 0 and tail.count(b"\n") < 2:

@@ -80,7 +80,7 @@ def check_envelope(reader: RunReader, envelope: Envelope | Mapping[str, Any]) ->
     expected = recorded_envelope_hash(reader)
     if expected != actual:
         raise EnvelopeMismatch(
-            f"the request is not the one that {reader.id} recorded (recorded {_short(expected)}, given {_short(actual)})",
+            f"this is not the request that {reader.id} recorded: {_short(expected)} there, {_short(actual)} given",
             expected=expected or "",
             actual=actual,
         )

@@ -76,7 +76,9 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
     if verification.missing:
         found["content_missing"] = ", ".join(verification.missing[:10])
     reasons = [reason for reason in REASONS if reason in found]
-    return Readiness(not reasons, reasons, {reason: found[reason] for reason in reasons}, flying if not finished else [])
+    return Readiness(
+        not reasons, reasons, {reason: found[reason] for reason in reasons}, flying if not finished else []
+    )
 
 
 def _readable(reader: RunReader, found: dict[str, str]) -> Any:

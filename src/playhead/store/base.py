@@ -7,6 +7,7 @@ from typing import Protocol
 
 from playhead.ledger.verify import ContentCheck
 from playhead.ledger.writer import Ledger
+from playhead.store import layout
 
 
 class Store(Protocol):
@@ -57,7 +58,7 @@ def content_check(store: Store, run: str) -> ContentCheck:
     from playhead.errors import BadName, MissingContent
     from playhead.ledger.verify import BLOB
 
-    names = {"context_pack": "context_pack.json", "policy_snapshot": "policy_snapshot.json"}
+    names = {"context_pack": layout.CONTEXT_PACK, "policy_snapshot": layout.POLICY_SNAPSHOT}
 
     @lru_cache(maxsize=1024)  # a large text that an agent sends again and again is named by many lines
     def check(kind: str, digest: str, name: str | None) -> object:

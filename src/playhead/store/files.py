@@ -174,7 +174,9 @@ class FileStore:
             stack.callback(os.close, where)
             for part in parts[:-1]:
                 name, where = next(
-                    (name, inner) for name in layout.numbered(part) if (inner := self._open_folder(name, where)) is not None
+                    (name, inner)
+                    for name in layout.numbered(part)
+                    if (inner := self._open_folder(name, where)) is not None
                 )
                 stack.callback(os.close, where)
                 got.append(name)

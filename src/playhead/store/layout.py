@@ -11,9 +11,15 @@ from playhead import _limits
 from playhead.errors import BadName
 
 STORE_VERSION = 1
+TIMELINE = "timeline.jsonl"
+ARTIFACTS = "artifacts"
+CONTEXT_PACK = "context_pack.json"
+POLICY_SNAPSHOT = "policy_snapshot.json"
 _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an artifact
 
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))})
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))}
+)
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|\ud800-\udfff]')
 
 
@@ -29,22 +35,22 @@ def run_dir(root: Path, run_id: str) -> Path:
 
 def timeline(run: Path) -> Path:
     """Return the file that is the truth about a run."""
-    return run / "timeline.jsonl"
+    return run / TIMELINE
 
 
 def artifacts_dir(run: Path) -> Path:
     """Return the folder of a run's artifacts."""
-    return run / "artifacts"
+    return run / ARTIFACTS
 
 
 def context_pack(run: Path) -> Path:
     """Return the file that holds the latest context pack."""
-    return run / "context_pack.json"
+    return run / CONTEXT_PACK
 
 
 def policy_snapshot(run: Path) -> Path:
     """Return the file that holds the policy in force at the start."""
-    return run / "policy_snapshot.json"
+    return run / POLICY_SNAPSHOT
 
 
 def private_dir(run: Path) -> Path:
@@ -116,6 +122,6 @@ def numbered(name: str) -> Iterator[str]:
 
 def pack_name(name: str) -> str:
     """Check the name of one of the two files that a run directory holds beside its artifacts."""
-    if name not in ("context_pack.json", "policy_snapshot.json"):
+    if name not in (CONTEXT_PACK, POLICY_SNAPSHOT):
         raise BadName(f"a run directory has no file {name!r}")
     return name

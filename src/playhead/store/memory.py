@@ -62,7 +62,7 @@ class MemoryStore:
             if run in self._logs:
                 raise StoreError(f"{run} exists already")
             self._logs[run] = MemoryLog()
-            self._files[run, "context_pack.json"] = self._files[run, "policy_snapshot.json"] = b"{}\n"
+            self._files[run, layout.CONTEXT_PACK] = self._files[run, layout.POLICY_SNAPSHOT] = b"{}\n"
         return Ledger(self._log(run), run, self._clock, self.put_blob)
 
     def _log(self, run: str) -> MemoryLog:
