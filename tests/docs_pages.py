@@ -1,8 +1,8 @@
 """Read the pages of the documentation, and do what they say.
 
 A block of Python is run as it stands; the blocks of one page are one program. `python NAME.py` after the backticks also
-saves the block under that name, `python no-run` only shows it. Of a block `console run` each command after a `$` is run,
-and what it prints must be what the page shows, but for ids, times and durations.
+saves the block under that name, `python no-run` only shows it. Of a block `console run` each command after a `$` is
+run, and what it prints must be what the page shows, but for ids, times and durations.
 
 `python tests/docs_pages.py` writes what the commands print now into the pages.
 """
@@ -85,6 +85,8 @@ def commands_of(text: str) -> Iterator[tuple[int, list[str]]]:
                 if word == "playhead" and (at == 0 or words[at - 1] in ("|", "&&", ";", "||", "(")):
                     rest = words[at + 1 :]
                     end = next((n for n, one in enumerate(rest) if set(one) <= set("|&;><()")), len(rest))
+                    if rest[end : end + 1] and ">" in rest[end] and rest[end - 1] in ("1", "2"):
+                        end -= 1  # the number belongs to the redirection
                     yield block.line + number, rest[:end]
 
 

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import playhead
 import pytest
+
+import playhead
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "playhead"
@@ -40,15 +41,16 @@ SIDEWAYS = {
 
 PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
-    "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__", "agent",
-    "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "step", "tool", "verify",
+    "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
+    "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "step", "tool",
+    "verify",
 ]  # fmt: skip
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 TRUSTED_LINES_MAX = 900
 
-# Handlers of every exception that neither raise nor hand it to capture/guard.py: (file, function) and why that is right.
+# Handlers of every exception that neither raise nor call capture/guard.py: (file, function), and why that is right.
 MAY_CATCH_ALL = {
     ("event/plain.py", "class_name"): "a metaclass that refuses to be looked at; its default name is said instead",
     ("event/plain.py", "mark"): "a value that resists everything is recorded as `$repr`, which says what it raised",
@@ -252,7 +254,9 @@ def test_recorded_data_is_never_executed() -> None:
 
 def _catches_everything(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException")) for kind in kinds)
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException")) for kind in kinds
+    )
 
 
 def _passes_on(handler: ast.ExceptHandler) -> bool:
@@ -358,7 +362,8 @@ def project_files() -> list[Path]:
 # In pieces, so that this file does not hold what it looks for.
 _HERE = re.compile("/wo" + r"rk/(?:main|shared|\.library)|/tm" + r"p/(?:x/v|notes|docs_try)\b|/ro" + r"ot/[\w.]")
 _PACKAGE_HOSTS = re.compile(
-    r"py" + r"pi\.org|python" + r"hosted\.org|arti" + r"factory|dev" + r"pi|(?:extra-)?index" + r"-url|npm" + r"js\.", re.IGNORECASE
+    r"py" + r"pi\.org|python" + r"hosted\.org|arti" + r"factory|dev" + r"pi|(?:extra-)?index" + r"-url|npm" + r"js\.",
+    re.IGNORECASE,
 )
 
 

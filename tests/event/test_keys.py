@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import struct
 from typing import Any
 
@@ -96,6 +97,13 @@ def test_a_request_hash_never_changes() -> None:
     assert envelope_hash("fix-login", {"issue": 1842, "tags": ["a"]}, {}) == (
         "e1:2a07573a84280e37c16cfe24965739fd762741a5cde6945413c9ce7ff42eb48d"
     )
+
+
+def test_a_request_hash_does_not_depend_on_how_the_encoder_writes_floats() -> None:
+    floats = [1e21, 1e-7, 5e-324, 1e16, -1e300, 0.1, 1.0, -0.0]
+    written = '["i",[{"$float":"1e+21"},{"$float":"1e-07"},{"$float":"5e-324"},{"$float":"1e+16"},{"$float":"-1e+300"},0.1,1.0,-0.0],{}]'
+    digest = hashlib.sha256(b"playhead/envelope/v1\0" + written.encode()).hexdigest()
+    assert envelope_hash("i", floats, {}) == f"e1:{digest}"
 
 
 @given(json_values, st.data())

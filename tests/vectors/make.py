@@ -88,7 +88,7 @@ def write() -> Writer:
     out.add(kinds.EffectObserved(what="file.written", target="src/login.py", detail={"bytes": 5}), parent=step)
     out.add(kinds.AmbientRead(reads=[["clock", 1_700_000_000.25], ["random", 0.5]]), parent=step, lane="0.1")
     out.add(kinds.GitCommitted(commit="abc", files=["src/login.py"], patch="p.diff", message="Fix"), parent=step)
-    out.add(kinds.NoteAdded(text="a remark", data={"n": [1, 1.0, True, None, -0.0, 1e21]}), parent=step)
+    out.add(kinds.NoteAdded(text="a remark", data={"n": [1, 1.0, True, None, -0.0, 0.25]}), parent=step)
     out.add(kinds.GapNoted(reason="write_failed", count=2), parent=step)
     out.add(kinds.StepFinished(status="ok", attributes={"found": True}), span=step, parent=root)
     out.finish(kinds.RunFinished(status="ok", output={"answer": LONG}, metadata={"m": 1}), root)

@@ -45,10 +45,21 @@ def call_key(
 def envelope_hash(intent: str, payload: Any, metadata: Any) -> str:
     """Return the hash of a request: its intent, its whole payload, its metadata; nothing else.
 
-    Numbers keep the form they had (1 and 1.0 are different requests), so this is not RFC 8785; keys are sorted.
+    Numbers keep the form they had (1 and 1.0 are different requests), so this is not RFC 8785; keys are sorted. Floats
+    that releases of the encoder write differently (1e21, 1e+21) are hashed as `$float`.
     """
-    encoded = orjson.dumps([intent, payload, metadata], option=_SORTED)
+    encoded = orjson.dumps(_stable([intent, payload, metadata]), option=_SORTED)
     return "e1:" + hashlib.sha256(b"playhead/envelope/v1\0" + encoded).hexdigest()
+
+
+def _stable(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value == 0 or 1e-3 <= abs(value) < 1e15 else {"$float": repr(value)}
+    if isinstance(value, dict):
+        return {key: _stable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_stable(item) for item in value]
+    return value
 
 
 def _plain_float(number: float) -> bool:

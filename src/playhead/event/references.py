@@ -73,18 +73,20 @@ class Held:
 
         Returns what to encode, and what to `remember` once it is written.
         """
-        size = plainer.big.get(id(value))
-        if size is None:
+        size = plainer.size if plainer.surveyed else plainer.big.get(id(value), 0)
+        if size <= _MIN:
             return value, None
         if size * 4 <= _MAX:  # nothing in it can be too large for a line
-            content: list[str | bytes] = plainer.long  # type: ignore[assignment]
-            content += [_head(item) for item in plainer.lists]
+            content: list[str | bytes] = [*plainer.long, *map(_head, plainer.lists)]
             if plainer.dense:
                 content += [dumps(item) for item in plainer.dense.values() if item is not value]
             if self.known.keys().isdisjoint(content):
                 return value, News(content, [], [], size)
+        plainer.measure(value)
         news = News([], [], [], size)
-        return self._dict(value, None, plainer, news, root=True), news
+        if id(value) in plainer.big:
+            value = self._dict(value, None, plainer, news, root=True)
+        return value, news
 
     def remember(self, seq: int, news: News, offset: int) -> None:
         """Note content that line `seq`, which begins at byte `offset`, now holds."""
