@@ -15,6 +15,7 @@ from playhead.capture.request import Envelope
 from playhead.capture.scope import Lane, Scope, current
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
+from playhead.event.envelope import kind_of
 from playhead.event.plain import describe_error
 from playhead.settings import Settings
 from playhead.store.base import Store
@@ -107,10 +108,11 @@ class Record(Span):
         run = _run_of_process() if self._store is None else None
         if run is not None:
             recording = open_recording(store, settings, policy=self._policy, run=run)
-            self._role, self.recording = "adopted", recording
+            self._role = "joined" if _is_adopted(store, run) else "adopted"
+            self.recording = recording
             recording.root_span = "0"
             self._outside = Scope(recording, "0", Lane())
-            self.span = recording.emit(self._step_started(self._outside, adopts=True), parent="0")
+            self.span = recording.emit(self._step_started(self._outside, adopts=self._role == "adopted"), parent="0")
             self._inside = self._outside.inside(self.span)
             return
         recording = open_recording(store, settings, policy=self._policy)
@@ -160,7 +162,7 @@ class Record(Span):
                 redacted=self.recording.redacted if self._role == "adopted" else {},
             )
             self.recording.emit(finished, span=self.span, parent=scope.span)
-        if self._role == "adopted":
+        if self._role in ("adopted", "joined"):
             self.recording.leave()
 
     def __enter__(self) -> Record:
@@ -169,6 +171,11 @@ class Record(Span):
 
     async def __aenter__(self) -> Record:
         return self.__enter__()
+
+
+def _is_adopted(store: Store, run: str) -> bool:
+    """Say whether an agent has adopted this run before; a run has one request, that of the first."""
+    return any(b'"adopts":true' in line and kind_of(line) == "step.started" for line in store.lines(run))
 
 
 def _store(given: Store | str | Path | None, settings: Settings) -> Store:

@@ -91,7 +91,7 @@ class Resolver:
     def _array(self, node: dict[str, Any]) -> list[Any]:
         tails: list[tuple[int, list[Any]]] = []
         base: Any = node
-        items: Any = None
+        items: list[Any] | None = None
         reference = node["$extends"]
         seq = None
         while type(base) is dict and "$extends" in base:
@@ -110,7 +110,7 @@ class Resolver:
             keep, then = tails[left]
             if keep > len(items):
                 raise MissingContent(f"{reference} has {len(items)} items, {keep} are referred to")
-            items = items[:keep] + [self.resolve(item) for item in then]
+            items = [*items[:keep], *(self.resolve(item) for item in then)]
         return items
 
     def _locate(self, reference: str) -> Any:

@@ -229,6 +229,8 @@ def _conclude(state: _State) -> Verification:
         level = "broken"
     elif state.gaps:
         level = "declared loss"
+    elif completeness.verdict == "missing":
+        level = "missing"
     elif state.erased:
         level = "erased"
     elif completeness.verdict == "unfinished":
@@ -251,9 +253,9 @@ def _conclude(state: _State) -> Verification:
 def _completeness(state: _State) -> Completeness:
     known = state.known_head
     if known is not None and state.seq <= known[0] and state.integrity.verdict == "intact":
-        return Completeness(
-            verdict="missing", detail=f"cut tail: {known[0] + 1} events were indexed, {state.seq} are left"
-        )
+        told = f"cut tail: {known[0] + 1} events were indexed, {state.seq} are left"
+        state.integrity = Integrity(at=state.seq, reason="cut_tail", message=told)
+        return Completeness(verdict="missing", detail=told)
     if state.missing:
         return Completeness(verdict="missing", detail="gone: " + ", ".join(state.missing[:10]))
     if state.gaps:
@@ -262,7 +264,9 @@ def _completeness(state: _State) -> Completeness:
     if state.torn:
         return Completeness(verdict="unfinished", detail=f"torn tail of {state.torn} bytes after line {state.seq - 1}")
     if state.finished is None:
-        why = "the run was not finished, or its end was cut off" if state.seq else "the timeline is empty"
+        why = "the run was not finished, or its end was cut off"
+        if state.seq == 0:
+            why = "the timeline is empty" if state.integrity.verdict == "intact" else "no line can be trusted"
         return Completeness(verdict="unfinished", detail=why)
     declared = state.finished.get("events")
     if declared is None:
