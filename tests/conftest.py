@@ -12,6 +12,10 @@ import pytest
 hypothesis.settings.register_profile("playhead", deadline=None)
 hypothesis.settings.load_profile("playhead")
 
+# Tests run in folders of their own: programs that they start must still find a source that was named relatively.
+if _path := os.environ.get("PYTHONPATH"):
+    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in _path.split(os.pathsep) if part)
+
 
 @pytest.fixture(autouse=True)
 def a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,8 +192,8 @@ def test_a_run_whose_blob_is_gone_is_still_shown(ask, store):
 def test_output_of_the_program_is_folded(ask, store):
     with playhead.record("chatty", store=store) as run:
         for number in range(30):
-            run.record("output.written", {"stream": "stdout", "text": f"line {number}\n"})
-        run.record("output.written", {"stream": "stderr", "text": "oops\n"})
+            run.recording.emit_fields("output.written", {"stream": "stdout", "text": f"line {number}\n"})
+        run.recording.emit_fields("output.written", {"stream": "stderr", "text": "oops\n"})
     rows = ask("show", "@last", "--json").json["timeline"]
     assert [(row["name"], row["folded"]) for row in rows] == [("stdout", 30), ("stderr", 1)]
     assert "wrote stdout line 0 (and 29 more, to event 30)" in ask("show", "@last").out

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.event.values import json_values
+from tests.shared_data import shared
 
 from playhead.errors import BrokenLine
 from playhead.event import envelope
-from tests.event.values import json_values
-from tests.shared_data import shared
 
 RUN = "run_01hf7yat00000g40r40m30e209"
 HEAD = envelope.head_of(RUN, 7, "2023-11-14T22:13:20.000001Z", 12, "a.b", "3", None, "0.1", "k1:" + "a" * 64)
@@ -37,14 +40,27 @@ def test_a_line_has_thirteen_fields_in_one_order_and_ends_in_75_fixed_bytes() ->
     assert envelope.sound(bare)
 
 
-@given(json_values, st.text(st.characters(exclude_categories=["Cs"])), st.none() | st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_value_and_any_foreign_span_id_make_one_line_that_reads_back(value: Any, span: str, parent: str | None) -> None:
+@given(
+    json_values,
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+)
+def test_any_value_and_any_foreign_span_id_make_one_line_that_reads_back(
+    value: Any, span: str, parent: str | None
+) -> None:
     head = envelope.head_of(RUN, 0, "2023-11-14T22:13:20.000000Z", 5, "a.b", span, parent, "0", None)
     line = sealed(orjson.dumps({"v": value}), head)
     assert line.count(b"\n") == 1
     assert b"\r" not in line
     event = envelope.parse(line)
-    assert (event.run, event.seq, event.elapsed_us, event.kind, event.span, event.parent) == (RUN, 0, 5, "a.b", span, parent)
+    assert (event.run, event.seq, event.elapsed_us, event.kind, event.span, event.parent) == (
+        RUN,
+        0,
+        5,
+        "a.b",
+        span,
+        parent,
+    )
     assert orjson.dumps(event.data) == orjson.dumps({"v": value})
     assert envelope.sound(line[:-1])
     assert (envelope.seq_of(line), envelope.run_of(line), envelope.kind_of(line)) == (0, RUN, "a.b")
@@ -123,3 +139,18 @@ def test_parsing_cases_from_the_wild_never_raise_anything_else() -> None:
                 pass
             envelope.sound(line)
             envelope.seq_of(line)
+
+
+def test_events_are_read_also_when_the_public_name_was_used_first() -> None:
+    program = (
+        "import playhead; playhead.Event; from playhead.event.envelope import head_of, parse, seal;"
+        "print(parse(seal(head_of('r', 0, 't', 0, 'a.b', None, None, '0', None), b'{}', b'0' * 64)[0]).kind)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("a.b\n", "")

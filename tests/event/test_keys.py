@@ -12,13 +12,13 @@ import pytest
 import rfc8785
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.event.values import json_values
+from tests.shared_data import shared
 
 import playhead
 from playhead.capture.request import hash_of
 from playhead.event.keys import call_key, canonical, envelope_hash
 from playhead.event.plainer import Plainer, plain
-from tests.event.values import json_values
-from tests.shared_data import shared
 
 
 @pytest.mark.parametrize("name", ["arrays", "french", "structures", "unicode", "values", "weird"])
@@ -32,8 +32,25 @@ def test_the_vectors_of_rfc_8785_are_met(name: str) -> None:
 @given(json_values)
 @settings(max_examples=300)
 @example({"\U0001f600": 1, "\ufb33": 2, "\r": 3, "1": 4, "\u0080": 5, "ö": 6, "€": 7})
-@example([1e15, 1e16, 1e20, 1e21, 1e22, 1e-6, 1e-7, 0.001, 0.0009999, 123456789012345.6, 999999999999999.9, -0.0, 2.0**53, 5e-324])
-@example("\x00\x01\x08\t\n\x0b\x0c\r\x1f\"\\/\x7f\u2028\u2029\u00ad")
+@example(
+    [
+        1e15,
+        1e16,
+        1e20,
+        1e21,
+        1e22,
+        1e-6,
+        1e-7,
+        0.001,
+        0.0009999,
+        123456789012345.6,
+        999999999999999.9,
+        -0.0,
+        2.0**53,
+        5e-324,
+    ]
+)
+@example('\x00\x01\x08\t\n\x0b\x0c\r\x1f"\\/\x7f\u2028\u2029\u00ad')
 def test_any_json_has_its_rfc_8785_form(value: Any) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
@@ -128,7 +145,9 @@ def test_the_hash_covers_intent_payload_and_metadata() -> None:
     assert envelope_hash("i", {"a": 1, "m": 1}, {}) != base
 
 
-@pytest.mark.parametrize("pair", [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ("1", 1), (None, "null"), ([], {}), ("", None)])
+@pytest.mark.parametrize(
+    "pair", [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ("1", 1), (None, "null"), ([], {}), ("", None)]
+)
 def test_values_that_python_calls_equal_are_different_requests(pair: tuple[Any, Any]) -> None:
     assert envelope_hash("i", {"v": pair[0]}, {}) != envelope_hash("i", {"v": pair[1]}, {})
 
@@ -145,7 +164,9 @@ def recorded_hash(**fields: Any) -> str:
 def test_three_identical_requests_hash_alike_whatever_their_id_time_and_trace() -> None:
     payload = {"issue": 1842, "deep": {"text": "x" * 50_000, "set": {"b", "a"}}}
     hashes = {
-        recorded_hash(intent="fix", payload=copy.deepcopy(payload), metadata={"who": "me"}, id=str(n), time=str(n), trace={"n": n})
+        recorded_hash(
+            intent="fix", payload=copy.deepcopy(payload), metadata={"who": "me"}, id=str(n), time=str(n), trace={"n": n}
+        )
         for n in range(3)
     }
     assert len(hashes) == 1

@@ -11,13 +11,13 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.event.values import json_values
 
 from playhead import _limits
 from playhead.errors import MissingContent
 from playhead.event.plainer import Plainer
 from playhead.event.references import Held
 from playhead.event.resolve import Resolver, has_references
-from tests.event.values import json_values
 
 LONG = "lorem ipsum dolor sit amet " * 12  # over the limit from which content is referred to
 
@@ -91,11 +91,13 @@ parts = st.sampled_from(
      "b" * 33_000, "😀" * 9000, [], {}, [1], [12], {"a": 1}, {"a": True}, {"a": 1.0}, [LONG], [[LONG]], {"t": LONG, "n": 1},
      {"role": "user", "content": LONG}, {"role": "user", "content": LONG, "n": 1.0}, {"~": LONG, "/": LONG, "~1": [LONG], "": LONG},
      {str(number): number for number in range(60)}, {str(number): float(number) for number in range(60)},
-     list(range(100)), list(range(99)) + [990], [True] * 90, [1] * 90, [1.0] * 90, [[1] * 90, [1] * 91]]
+     list(range(100)), [*range(99), 990], [True] * 90, [1] * 90, [1.0] * 90, [[1] * 90, [1] * 91]]
 )  # fmt: skip
 arrays = st.lists(parts, max_size=12)
 edits = st.lists(
-    st.tuples(st.sampled_from(["extend", "cut", "edit", "fork", "new", "same", "nest", "twice"]), st.integers(0, 30), arrays),
+    st.tuples(
+        st.sampled_from(["extend", "cut", "edit", "fork", "new", "same", "nest", "twice"]), st.integers(0, 30), arrays
+    ),
     min_size=1,
     max_size=14,
 )
@@ -155,11 +157,21 @@ def test_what_python_calls_equal_is_not_the_same_content() -> None:
     check(values)
 
 
-@pytest.mark.parametrize("tail", [[1], [12], [1, 2], [1, 23], ["a"], ["ab"], [None], [[1]], [[1, 2]], [{}], [{"a": 1}]], ids=str)
+@pytest.mark.parametrize(
+    "tail", [[1], [12], [1, 2], [1, 23], ["a"], ["ab"], [None], [[1]], [[1, 2]], [{}], [{"a": 1}]], ids=str
+)
 @pytest.mark.parametrize("again", [[1], [12], [123], [1, 2], ["a"], ["abc"], [[]], [[1, 2, 3]], [{"a": 12}]], ids=str)
 def test_an_item_that_begins_like_another_is_not_that_item(tail: list[Any], again: list[Any]) -> None:
     start = ["x" * 100] * 5
-    check([{"m": start + tail}, {"m": start + again}, {"m": start + tail + again}, {"m": start + again + tail}, {"m": start}])
+    check(
+        [
+            {"m": start + tail},
+            {"m": start + again},
+            {"m": start + tail + again},
+            {"m": start + again + tail},
+            {"m": start},
+        ]
+    )
 
 
 def test_repeated_content_is_a_reference_and_small_content_is_not() -> None:
@@ -214,7 +226,12 @@ def test_a_conversation_among_many_other_arrays_stays_an_extension() -> None:
 
 def test_large_values_go_to_blobs_and_come_back() -> None:
     values: list[dict[str, Any]] = [
-        {"text": "a" * 100_000, "wide": "ü" * 20_000, "list": list(range(20_000)), "table": {str(n): n for n in range(9000)}},
+        {
+            "text": "a" * 100_000,
+            "wide": "ü" * 20_000,
+            "list": list(range(20_000)),
+            "table": {str(n): n for n in range(9000)},
+        },
         {"text": "a" * 100_000, "list": [*range(20_000), 5], "nested": [["b" * 40_000, {"c": ["d" * 40_000] * 3}] * 2]},
         {"list": [*range(20_000), 5, 6], "part": ["d" * 40_000]},
     ]
@@ -225,7 +242,13 @@ def test_large_values_go_to_blobs_and_come_back() -> None:
 
 def test_content_inside_a_blob_can_be_referred_to() -> None:
     inner = {"k": "v" * 500, "n": [1] * 300}
-    check([{"big": [inner, "f" * 600, *range(20_000)]}, {"again": inner, "f": "f" * 600}, {"n": [1] * 300, "k": "v" * 500}])
+    check(
+        [
+            {"big": [inner, "f" * 600, *range(20_000)]},
+            {"again": inner, "f": "f" * 600},
+            {"n": [1] * 300, "k": "v" * 500},
+        ]
+    )
 
 
 def test_a_chain_of_three_thousand_turns_resolves_without_recursion_and_reads_in_linear_time() -> None:
@@ -314,7 +337,9 @@ def test_text_with_lone_surrogates_is_handed_to_the_careful_walk() -> None:
 
 def test_a_commitment_is_read_while_its_bytes_exist_and_stays_when_they_were_erased() -> None:
     form = {"$commit": "c" * 64, "len": 9}
-    resolver = Resolver(lambda seq: {}, lambda digest: b"", lambda commitment: b'{"x":[1]}' if commitment == "c" * 64 else None)
+    resolver = Resolver(
+        lambda seq: {}, lambda digest: b"", lambda commitment: b'{"x":[1]}' if commitment == "c" * 64 else None
+    )
     assert resolver.resolve({"a": [form]}) == {"a": [{"x": [1]}]}
     assert Resolver(lambda seq: {}, lambda digest: b"", lambda commitment: None).resolve({"a": form}) == {"a": form}
     assert Resolver(lambda seq: {}, lambda digest: b"").resolve({"a": form}) == {"a": form}

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
+from tests.vectors import make
 
 from playhead.event import kinds
 from playhead.event.envelope import genesis, parse
@@ -17,7 +18,6 @@ from playhead.event.keys import call_key
 from playhead.event.resolve import Resolver
 from playhead.ledger.merkle import Tree
 from playhead.ledger.verify import verify
-from tests.vectors import make
 
 V1 = Path(__file__).resolve().parents[1] / "vectors" / "v1"
 
@@ -57,7 +57,21 @@ def test_the_golden_hashes_follow_from_the_bytes_alone(expected: dict[str, Any])
         digest = hashlib.sha256(body).hexdigest()
         assert end == b',"hash":"' + digest.encode() + b'"}\n'
         fields = orjson.loads(line)
-        assert list(fields) == "v run seq time elapsed_us kind span parent lane key data prev hash".split()
+        assert list(fields) == [
+            "v",
+            "run",
+            "seq",
+            "time",
+            "elapsed_us",
+            "kind",
+            "span",
+            "parent",
+            "lane",
+            "key",
+            "data",
+            "prev",
+            "hash",
+        ]
         assert (fields["v"], fields["run"], fields["seq"], fields["prev"]) == (1, expected["run"], seq, prev)
         assert digest == expected["hashes"][seq]
         prev = digest
@@ -81,7 +95,9 @@ def test_the_golden_values_resolve_as_they_were(expected: dict[str, Any]) -> Non
         event, data = events[int(seq)], resolved[int(seq)]
         assert event.key == key == call_key(event.kind, data["model"], data["request"])
     raw = b"".join(lines())
-    assert all(name in raw for name in (b'"$same"', b'"$extends"', b'"$blob"', b'"as":"text"', b'"as":"bytes"', b'"$bytes"'))
+    assert all(
+        name in raw for name in (b'"$same"', b'"$extends"', b'"$blob"', b'"as":"text"', b'"as":"bytes"', b'"$bytes"')
+    )
 
 
 def test_the_golden_payloads_are_of_their_types(expected: dict[str, Any]) -> None:
@@ -89,6 +105,6 @@ def test_the_golden_payloads_are_of_their_types(expected: dict[str, Any]) -> Non
     resolver = Resolver(lambda seq: events[seq].data, lambda digest: (V1 / "blobs" / digest).read_bytes())
     for event in events:
         payload = msgspec.convert(resolver.resolve(event.data), kinds.PAYLOADS[event.kind])
-        assert payload.KIND == event.kind
+        assert event.kind == payload.KIND
     assert [event.kind for event in events] == expected["kinds"]
     assert set(expected["kinds"]) == set(kinds.PAYLOADS), "the golden timeline holds every kind"

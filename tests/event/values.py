@@ -11,7 +11,10 @@ import uuid
 from collections import Counter, OrderedDict
 from typing import Any, NamedTuple
 
+import orjson
 from hypothesis import strategies as st
+
+from playhead.event.plainer import plain
 
 EXACT = 2**53 - 1
 
@@ -28,7 +31,9 @@ json_values = st.recursive(
     max_leaves=20,
 )
 
-zones = st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=45)), dt.timezone(dt.timedelta(seconds=-3661))])
+zones = st.sampled_from(
+    [dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=45)), dt.timezone(dt.timedelta(seconds=-3661))]
+)
 named_zones = st.timezones(no_cache=False)
 any_text = st.text(st.characters(), max_size=20)  # lone surrogates included
 
@@ -74,7 +79,9 @@ def alike(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, float):
-        return (math.isnan(left) and math.isnan(right)) or (left == right and math.copysign(1, left) == math.copysign(1, right))
+        return (math.isnan(left) and math.isnan(right)) or (
+            left == right and math.copysign(1, left) == math.copysign(1, right)
+        )
     if isinstance(left, complex):
         return alike(left.real, right.real) and alike(left.imag, right.imag)
     if isinstance(left, decimal.Decimal):
@@ -106,3 +113,8 @@ class Point(NamedTuple):
 SUBCLASS_SAMPLES: list[Any] = [
     Counter("abca"), OrderedDict([("b", 1), ("a", 2)]), fractions.Fraction(1, 3), uuid.UUID(int=7), Point(1, None),
 ]  # fmt: skip
+
+
+def stored(value: Any) -> Any:
+    """Return what a reader gets: the plain form, through JSON text."""
+    return orjson.loads(orjson.dumps(plain(value)))

@@ -9,9 +9,9 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared_data import shared
 
 from playhead.ledger.merkle import EMPTY_ROOT, Tree
-from tests.shared_data import shared
 
 # The leaves and roots that implementations of Certificate Transparency check each other with.
 LEAVES = [
@@ -72,7 +72,11 @@ def test_the_roots_of_public_vectors_are_met(sort: str) -> None:
     seen = 0
     for path in sorted(shared("vectors/rfc6962").glob(f"{sort}/*/happy-path.json")):
         vector = json.loads(path.read_text())
-        pairs = [(vector.get("treeSize"), vector.get("root")), (vector.get("size1"), vector.get("root1")), (vector.get("size2"), vector.get("root2"))]
+        pairs = [
+            (vector.get("treeSize"), vector.get("root")),
+            (vector.get("size1"), vector.get("root1")),
+            (vector.get("size2"), vector.get("root2")),
+        ]
         for size, root in pairs:
             if size and root and size <= len(LEAVES):
                 assert base64.b64decode(root).hex() == ROOTS[size]

@@ -17,7 +17,9 @@ RUN = "run_01hf7yat00000g40r40m30e209"
 OTHER = "run_01hf7yat00000g40r40m30e20a"
 
 
-def ledger(run: str = RUN, log: MemoryLog | None = None, clock: Any = None) -> tuple[Ledger, MemoryLog, dict[str, bytes]]:
+def ledger(
+    run: str = RUN, log: MemoryLog | None = None, clock: Any = None
+) -> tuple[Ledger, MemoryLog, dict[str, bytes]]:
     """Return a writer, the bytes it writes to, and what it sets aside."""
     log = log or MemoryLog()
     aside: dict[str, bytes] = {}

@@ -1,8 +1,8 @@
 """What every store must do. A driver's test class inherits this and says how to make a store: six lines.
 
-    class TestFiles(StoreContract):
-        def make(self, folder: Path) -> Store:
-            return FileStore(folder / "store")
+class TestFiles(StoreContract):
+    def make(self, folder: Path) -> Store:
+        return FileStore(folder / "store")
 """
 
 from __future__ import annotations
@@ -139,7 +139,10 @@ class StoreContract:
         with pytest.raises(MissingContent):
             store.blob("0" * 64)
 
-    @pytest.mark.parametrize("digest", ["", "..", "../../etc/passwd", "0" * 63, "0" * 65, "G" * 64, "A" * 64, "/" * 64, "\x00" * 64, "٣" * 64])
+    @pytest.mark.parametrize(
+        "digest",
+        ["", "..", "../../etc/passwd", "0" * 63, "0" * 65, "G" * 64, "A" * 64, "/" * 64, "\x00" * 64, "٣" * 64],
+    )
     def test_what_is_no_digest_is_refused(self, store: Store, run: str, digest: str) -> None:
         with pytest.raises((BadName, MissingContent)):
             store.blob(digest)
@@ -153,7 +156,9 @@ class StoreContract:
             assert store.put_file(run, name, b'{"a":2}') == name
             assert store.file(run, name) == b'{"a":2}'
 
-    @pytest.mark.parametrize("name", ["timeline.jsonl", "x", "", "../x", "artifacts", "artifact/x", "private/x", "/artifacts/x"])
+    @pytest.mark.parametrize(
+        "name", ["timeline.jsonl", "x", "", "../x", "artifacts", "artifact/x", "private/x", "/artifacts/x"]
+    )
     def test_no_other_file_can_be_written_or_read(self, store: Store, run: str, name: str) -> None:
         with pytest.raises(BadName):
             store.put_file(run, name, b"x")
@@ -161,7 +166,9 @@ class StoreContract:
             store.file(run, name)
 
     @pytest.mark.parametrize("name", BAD_NAMES, ids=itertools.count())
-    def test_a_name_that_could_leave_the_run_is_refused(self, store: Store, run: str, name: str, tmp_path: Path) -> None:
+    def test_a_name_that_could_leave_the_run_is_refused(
+        self, store: Store, run: str, name: str, tmp_path: Path
+    ) -> None:
         before = _everything(tmp_path)
         with pytest.raises(BadName):
             store.put_file(run, f"artifacts/{name}", b"escaped")
@@ -186,7 +193,9 @@ class StoreContract:
         assert [store.file(run, got) for got in names] == [str(number).encode() for number in range(12)]
 
     def test_a_file_and_a_folder_of_one_name_do_not_get_in_each_others_way(self, store: Store, run: str) -> None:
-        names = [store.put_file(run, f"artifacts/{name}", name.encode()) for name in ("a", "a/b", "a/b/c", "c/d", "c", "a/b")]
+        names = [
+            store.put_file(run, f"artifacts/{name}", name.encode()) for name in ("a", "a/b", "a/b/c", "c/d", "c", "a/b")
+        ]
         assert len(set(names)) == 5
         for got, name in zip(names, ("a", "a/b", "a/b/c", "c/d", "c", "a/b"), strict=True):
             assert store.file(run, got) == name.encode()

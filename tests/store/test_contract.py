@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.store.contract import StoreContract
 
 from playhead._ids import new_run_id
 from playhead.errors import BadName, MissingContent, StoreError, StoreTooNew
@@ -17,7 +18,6 @@ from playhead.store.base import Store
 from playhead.store.files import FileStore, OneRun
 from playhead.store.memory import MemoryStore
 from playhead.store.reader import RunReader
-from tests.store.contract import StoreContract
 
 
 class TestFiles(StoreContract):
@@ -76,11 +76,17 @@ def test_a_store_is_for_its_owner_alone(store: FileStore, run: str) -> None:
         os.umask(before)
     for path in (store.root, store.folder(other), layout.artifacts_dir(store.folder(other)) / "a"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    for path in (layout.timeline(store.folder(other)), layout.artifact(store.folder(other), "a/b"), layout.blob(store.root, digest)):
+    for path in (
+        layout.timeline(store.folder(other)),
+        layout.artifact(store.folder(other), "a/b"),
+        layout.blob(store.root, digest),
+    ):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("run", ["", "x", "run_", "../x", "run_" + "u" * 26, "run_" + "0" * 25 + "/", "RUN_" + "0" * 26])
+@pytest.mark.parametrize(
+    "run", ["", "x", "run_", "../x", "run_" + "u" * 26, "run_" + "0" * 25 + "/", "RUN_" + "0" * 26]
+)
 def test_what_is_no_run_id_is_refused(tmp_path: Path, run: str) -> None:
     with pytest.raises(StoreError):
         FileStore(tmp_path / "store").ledger(run, create=True)
@@ -165,7 +171,9 @@ def test_a_link_in_place_of_artifacts_is_not_gone_through(store: FileStore, run:
         store.file(run, "artifacts/secret")
 
 
-def test_a_link_in_place_of_a_pack_is_replaced_and_not_written_through(store: FileStore, run: str, outside: Path) -> None:
+def test_a_link_in_place_of_a_pack_is_replaced_and_not_written_through(
+    store: FileStore, run: str, outside: Path
+) -> None:
     pack = layout.context_pack(store.folder(run))
     pack.unlink()
     pack.symlink_to(outside / "secret")

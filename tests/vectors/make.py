@@ -83,7 +83,10 @@ def write() -> Writer:
     _calls(out, step)
     out.add(kinds.OutputWritten(stream="stdout", text="done ✓\n"), parent=step)
     out.add(kinds.PolicyChecked(capability="repo.write", decision="allow", resource="src/"), parent=step)
-    out.add(kinds.ArtifactCreated(name="p.diff", digest=hashlib.sha256(b"diff").hexdigest(), size=4, role="patch"), parent=step)
+    out.add(
+        kinds.ArtifactCreated(name="p.diff", digest=hashlib.sha256(b"diff").hexdigest(), size=4, role="patch"),
+        parent=step,
+    )
     out.store.put_file(out.run, "artifacts/p.diff", b"diff")
     out.add(kinds.EffectObserved(what="file.written", target="src/login.py", detail={"bytes": 5}), parent=step)
     out.add(kinds.AmbientRead(reads=[["clock", 1_700_000_000.25], ["random", 0.5]]), parent=step, lane="0.1")
@@ -102,9 +105,13 @@ def write() -> Writer:
 
 def _calls(out: Writer, step: str | None) -> None:
     request = {"model": "gpt-5", "messages": HISTORY, "temperature": 1.0}
-    span = out.add(kinds.ModelInvoked(provider="openai", model="gpt-5", request=request), key=("gpt-5", request), parent=step)
+    span = out.add(
+        kinds.ModelInvoked(provider="openai", model="gpt-5", request=request), key=("gpt-5", request), parent=step
+    )
     usage = kinds.Usage(input=100, output=7, cached=3, reasoning=1)
-    out.add(kinds.ModelResponded(status="ok", response={"text": "look"}, usage=usage, finish="stop"), span=span, parent=step)
+    out.add(
+        kinds.ModelResponded(status="ok", response={"text": "look"}, usage=usage, finish="stop"), span=span, parent=step
+    )
     request = {"model": "gpt-5", "messages": [*HISTORY, {"role": "user", "content": "And?"}], "temperature": 0.1}
     span = out.add(kinds.ModelInvoked(model="gpt-5", request=request, attempt=2), key=("gpt-5", request), parent=step)
     out.add(kinds.ModelResponded(status="error", error={"type": "Timeout", "message": "late"}), span=span, parent=step)

@@ -129,17 +129,26 @@ def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
         return _load_by_id(store, str(reference))
     files = open_store(store)
     text = str(reference)
+    if not isinstance(reference, (str, Path)) or not text:
+        raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
     if isinstance(reference, Path) or "/" in text or text in (".", ".."):
         return _load_path(Path(text), files)
     if layout.timeline(files.folder(text)).is_file():
         return Run(files, text)
     with open_index(files) as index:
         run = _look_up(index, text)
-    if run is None and Path(text).is_dir():
-        return _load_path(Path(text), files)
-    if run is None:
-        raise RunNotFound(f"no run answers to {text!r} in {files.root}")
-    return Run(files, run)
+        if run is None and not Path(text).exists():
+            raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=_similar(index, text))
+    return _load_path(Path(text), files) if run is None else Run(files, run)
+
+
+def _similar(index: Index, text: str) -> str | None:
+    """Suggest names that look like the one that was not found; None where nothing does."""
+    import difflib
+
+    names = {str(run["name"]) for run in index.list_runs(limit=500) if run["name"]}
+    close = difflib.get_close_matches(text, sorted(names), n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else None
 
 
 def _load_by_id(store: Store, reference: str) -> Run:
@@ -164,6 +173,9 @@ def _look_up(index: Index, text: str) -> str | None:
 
 
 def _load_path(path: Path, files: FileStore) -> Run:
+    if path.is_file() and path.name != layout.TIMELINE:
+        run = run_of(next(read_lines(path), b"")) or path.stem
+        return Run(OneRun(path.parent, run, blobs_from=files.root, exported=path), run)
     folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)
     if not timeline.is_file():
@@ -175,13 +187,25 @@ def _load_path(path: Path, files: FileStore) -> Run:
     return Run(OneRun(folder, run_of(first) or folder.name, blobs_from=files.root), run_of(first) or folder.name)
 
 
-def find(envelope: Envelope | Mapping[str, Any], store: str | Path | None = None) -> Run | None:
-    """Return the newest replayable run of exactly this request, or None. One look-up, however many runs there are."""
+def find(
+    envelope: Envelope | Mapping[str, Any], store: str | Path | None = None, *, status: str | None = None
+) -> Run | None:
+    """Return the newest replayable run of exactly this request, or None.
+
+    One look-up, however many runs there are; then that one run is checked, and passed over if it was altered. A run
+    that ended in an error is replayable too: `status="ok"` asks for one that did not.
+    """
     asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
     files = open_store(store)
+    wanted = envelope_hash(asked)
     with open_index(files) as index:
-        run = index.find_envelope(envelope_hash(asked))
-    return None if run is None else Run(files, run)
+        run = index.find_envelope(wanted, status=status)
+        while run is not None:
+            found = Run(files, run)
+            if found.readiness().replayable:
+                return found
+            run = index.find_envelope(wanted, status=status, before=run)
+    return None
 
 
 def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:

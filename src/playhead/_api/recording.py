@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead.capture.record import Record
-from playhead.capture.recording import Policy
-from playhead.capture.scope import Scope, current
+from playhead.capture.scope import Policy, Scope, current, policies
 from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around
 from playhead.errors import PolicyDenied, UsageError
 from playhead.event import kinds
@@ -17,6 +17,7 @@ from playhead.store.base import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Decision = Literal["allow", "deny", "ask"]
 EFFECTS = ("read", "write", "irreversible")
 
 
@@ -110,34 +111,29 @@ def model_call(
     return ModelCall(provider, model, request, attempt)
 
 
-def check(capability: str, resource: Any = None, **context: Any) -> Literal["allow", "deny", "ask"]:
+def check(capability: str, resource: Any = None, **context: Any) -> Decision:
     """Ask whether something is allowed, record the decision, and raise PolicyDenied where a policy says no.
 
     Without a policy the answer is `allow`, rule `none`, mode `observe`. A policy is called as `policy(capability,
     resource, context)` and answers True, False, "allow", "deny", or a mapping with `decision`, `rule` and `reason`.
-    A policy that raises, or answers anything else, denies.
+    A policy that raises, or answers anything else, denies. Inside a run with a policy, an agent with one of its own is
+    bound by both. A policy is enforced whether or not the run can be recorded.
     """
     scope = current.get()
-    if scope is None:
-        return "allow"
+    in_force = policies.get()
     target = None if resource is None else os.fspath(resource) if isinstance(resource, os.PathLike) else str(resource)
-    policy = scope.recording.policy
-    if policy is None:
-        _emit(scope, kinds.PolicyChecked(capability=capability, resource=target, decision="allow", context=context))
-        return "allow"
-    decision, rule, reason = _ask(policy, capability, target, context)
-    _emit(
-        scope,
-        kinds.PolicyChecked(
-            capability=capability,
-            resource=target,
-            decision=decision,
-            rule=rule,
-            reason=reason,
-            mode="enforce",
-            context=context,
-        ),
-    )
+    decision: Decision = "allow"
+    rule, reason = "none", None
+    for policy in in_force:
+        decision, rule, reason = _ask(policy, capability, target, context)
+        if decision != "allow":
+            break
+    if scope is not None:
+        checked = kinds.PolicyChecked(
+            capability=capability, resource=target, decision=decision, rule=rule, reason=reason, context=context
+        )
+        checked.mode = "enforce" if in_force else "observe"
+        _emit(scope, checked)
     if decision != "allow":
         about = f"{capability} on {target}" if target else capability
         raise PolicyDenied(
@@ -152,7 +148,7 @@ def check(capability: str, resource: Any = None, **context: Any) -> Literal["all
 
 def _ask(
     policy: Policy, capability: str, resource: str | None, context: dict[str, Any]
-) -> tuple[Literal["allow", "deny", "ask"], str, str | None]:
+) -> tuple[Decision, str, str | None]:
     rule = str(getattr(policy, "__name__", type(policy).__name__))
     try:
         answer = policy(capability, resource, context)
@@ -167,6 +163,9 @@ def _ask(
     if answer is False:
         answer = "deny"
     if answer not in ("allow", "deny", "ask"):
+        if inspect.iscoroutine(answer):
+            answer.close()
+            return "deny", rule, "the policy is a coroutine; a policy is a plain function"
         return "deny", rule, f"the policy answered {answer!r}, which is no decision"
     return answer, rule, None if reason is None else str(reason)
 

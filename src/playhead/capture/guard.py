@@ -5,8 +5,10 @@ What cannot be recorded is counted, and the count goes into the timeline before 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,12 @@ def absorb(problem: Exception, recording: Recording, what: str) -> None:
     """Count one event as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong."""
     if recording.strict or _is_our_mistake(problem):
         raise problem
-    reason = problem.code if isinstance(problem, PlayheadError) else type(problem).__name__
+    if isinstance(problem, PlayheadError):
+        reason = problem.code
+    elif isinstance(problem, OSError) and problem.errno is not None:
+        reason = errno.errorcode.get(problem.errno, "OSError")  # ENOSPC says more than OSError
+    else:
+        reason = type(problem).__name__
     recording.lose(reason)
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
 
@@ -38,7 +45,15 @@ def give_up(problem: Exception, what: str, strict: bool) -> None:
         raise problem
     hint = f" {problem.hint}" if isinstance(problem, PlayheadError) and problem.hint else ""
     logger.warning("%s: %s", what, problem)
-    warnings.warn(f"playhead: {what}: {problem}.{hint}", RecordingWarning, stacklevel=4)
+    warnings.warn(f"playhead: {what}: {problem}.{hint}", RecordingWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Return how far up the first frame is that is not ours, so that a warning points at the agent's line."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("playhead."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _is_our_mistake(problem: Exception) -> bool:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from playhead.capture.scope import Scope, current
+from playhead.capture.scope import Scope, current, policies
 
 INTERNAL_THREAD = "playhead-sync"
 
@@ -54,18 +54,23 @@ def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     setattr(owner, name, make(original))
 
 
-def _child_context(scope: Scope) -> contextvars.Context:
+def _child_context() -> contextvars.Context | None:
+    """Return the context for work that begins here: with a lane of its own if a run is open; None if nothing is."""
+    scope = current.get()
+    if scope is None and not policies.get():
+        return None
     context = contextvars.copy_context()
-    context.run(current.set, Scope(scope.recording, scope.span, scope.lane.spawn()))
+    if scope is not None:
+        context.run(current.set, Scope(scope.recording, scope.span, scope.lane.spawn()))
     return context
 
 
 def _start(original: Any) -> Any:
     def start(self: threading.Thread) -> None:
-        scope = current.get()
-        if scope is not None and self.name != INTERNAL_THREAD and not getattr(_submitting, "now", False):
-            context, run = _child_context(scope), self.run
-            self.run = lambda: context.run(run)  # type: ignore[method-assign]
+        if self.name != INTERNAL_THREAD and not getattr(_submitting, "now", False):
+            context, run = _child_context(), self.run
+            if context is not None:
+                self.run = lambda: context.run(run)  # type: ignore[method-assign]
         original(self)
 
     return start
@@ -73,10 +78,9 @@ def _start(original: Any) -> Any:
 
 def _submit(original: Any) -> Any:
     def submit(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        scope = current.get()
-        if scope is None:
+        context = _child_context()
+        if context is None:
             return original(self, function, *args, **kwargs)
-        context = _child_context(scope)
         _submitting.now = True
         try:
             return original(self, context.run, function, *args, **kwargs)
@@ -88,9 +92,8 @@ def _submit(original: Any) -> Any:
 
 def _create_task(original: Any) -> Any:
     def create_task(self: Any, coro: Any, **options: Any) -> Any:
-        scope = current.get()
-        if scope is not None and options.get("context") is None:
-            options["context"] = _child_context(scope)
+        if options.get("context") is None and (context := _child_context()) is not None:
+            options["context"] = context
         return original(self, coro, **options)
 
     return create_task

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Token
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import environment, guard
-from playhead.capture.recording import Policy, Recording, default_settings, open_recording
+from playhead.capture import environment, guard, lanes
+from playhead.capture.recording import Recording, default_settings, open_recording
 from playhead.capture.request import Envelope
-from playhead.capture.scope import Lane, Scope, current
+from playhead.capture.scope import Lane, Policy, Scope, current, policies
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
 from playhead.event.envelope import kind_of
@@ -60,6 +63,8 @@ class Record(Span):
         self._origin = dict(origin) if origin else None
         self._strict = strict
         self._role = "none"
+        self._policies_inside: tuple[Policy, ...] | None = None
+        self._policies_token: Token[tuple[Policy, ...]] | None = None
 
     @property
     def id(self) -> str | None:
@@ -87,21 +92,29 @@ class Record(Span):
             self.recording.record(kind, data)
 
     def begin(self) -> None:
+        if self._policy is not None:
+            self._policies_inside = (*policies.get(), self._policy)
+            lanes.install()  # so that the policy holds in threads too, recorded or not
         outer = current.get()
         if outer is not None:
             self._role, self.recording, self._outside = "step", outer.recording, outer
             self.span = outer.recording.emit(self._step_started(outer, adopts=False), parent=outer.span)
             self._inside = outer.inside(self.span)
             return
-        settings = default_settings()
-        if settings.disabled:
-            return
-        if self._strict is not None:
-            settings = dataclasses.replace(settings, strict=self._strict)
+        strict = bool(self._strict)
         try:
+            settings = default_settings()
+            if settings.disabled:
+                return
+            if self._strict is not None:
+                settings = dataclasses.replace(settings, strict=self._strict)
+            strict = settings.strict
             self._open(settings)
         except Exception as problem:
-            guard.give_up(problem, f"the run {self.name!r} is not recorded", settings.strict)
+            opened, self.recording = self.recording, None
+            if opened is not None:
+                opened.abandon()
+            guard.give_up(problem, f"the run {self.name!r} is not recorded", strict)
 
     def _open(self, settings: Settings) -> None:
         store = _store(self._store, settings)
@@ -140,9 +153,13 @@ class Record(Span):
             envelope_hash=scope.recording.hash_recorded(asked),
             agent=self._agent,
             entrypoint=environment.entrypoint(self._function),
+            tags=self._tags if adopts else {},
         )
 
     def end(self, error: BaseException | None = None) -> None:
+        if self._policies_inside is not None:
+            self._policies_inside = None
+            lanes.uninstall()
         scope, self._outside = self._outside, None
         if scope is None or self.recording is None:
             return
@@ -167,7 +184,30 @@ class Record(Span):
 
     def __enter__(self) -> Record:
         super().__enter__()
+        if self._policies_inside is not None:
+            self._policies_token = policies.set(self._policies_inside)
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        token, self._policies_token = self._policies_token, None
+        if token is not None:
+            try:
+                policies.reset(token)
+            except ValueError:  # entered in another context
+                policies.set(())
+        super().__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        token = None if self._policies_inside is None else policies.set(self._policies_inside)
+        try:
+            with super().current():
+                yield
+        finally:
+            if token is not None:
+                policies.reset(token)
 
     async def __aenter__(self) -> Record:
         return self.__enter__()

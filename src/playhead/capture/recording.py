@@ -6,21 +6,19 @@ import functools
 import hashlib
 import os
 import sys
-import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import orjson
 
 from playhead import settings as settings_module
 from playhead._ids import new_run_id
 from playhead._version import __version__
-from playhead.capture import git, guard, lanes, origin, request
+from playhead.capture import forks, git, guard, lanes, origin, request
 from playhead.capture.gate import Gate, Shaped
 from playhead.capture.redact import Redactor
-from playhead.capture.scope import current
+from playhead.capture.scope import Policy, current
 from playhead.errors import LedgerClosed, PlayheadError, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
@@ -33,11 +31,7 @@ from playhead.settings import Settings
 from playhead.store import layout
 from playhead.store.base import Store
 
-Policy = Callable[..., Any]
-
 EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
-
-_recordings: weakref.WeakSet[Recording] = weakref.WeakSet()
 
 
 class Recording:
@@ -63,7 +57,7 @@ class Recording:
         self.root_span: str | None = None
         self._working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
-        _recordings.add(self)
+        forks.watch(self)
         lanes.install()
 
     # What a user may call.
@@ -90,6 +84,11 @@ class Recording:
         """Record an event of any kind, for instance one of your own such as `review.requested`."""
         if not KIND_FORM.fullmatch(kind):
             raise UsageError(f"not a kind: {kind!r}", hint="A kind is `noun.verb`, in lower case.")
+        if kind in kinds.PAYLOADS and kind not in _BY_HAND:
+            raise UsageError(
+                f"{kind} is written by the recorder itself",
+                hint=f"Use the verb for it, a kind of your own, or one of {', '.join(sorted(_BY_HAND))}.",
+            )
         self.emit_fields(kind, dict(data), parent=self._enclosing())
 
     # What the rest of capture calls.
@@ -98,8 +97,10 @@ class Recording:
         """Record a typed event and return its span id; None when it has none or could not be recorded."""
         kind = payload.KIND
         if kind in _KEYED:
-            return self.emit_fields(kind, as_fields(payload), parent=parent, opens=True, keyed=_KEYED[kind])
-        return self.emit_fields(kind, as_fields(payload), span=span, parent=parent, opens=payload.PHASE == "opens")
+            return self.emit_fields(kind, kinds.as_fields(payload), parent=parent, opens=True, keyed=_KEYED[kind])
+        return self.emit_fields(
+            kind, kinds.as_fields(payload), span=span, parent=parent, opens=payload.PHASE == "opens"
+        )
 
     def emit_fields(
         self,
@@ -175,23 +176,24 @@ class Recording:
         shaped = self._gate.shape({"pack": pack}, Held(_nothing))
         self._count(shaped.redacted)
         encoded = orjson.dumps(_unspilled(shaped)["pack"], option=orjson.OPT_INDENT_2) + b"\n"
+        lost = self.lost
         name = self.artifact(layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent)
-        if name is None:
-            return
+        if name is None or self.lost != lost:
+            return  # a pack that no event tells of would look like an altered one
         try:
-            self.store.put_file(self.id, layout.CONTEXT_PACK, encoded)
-        except OSError as problem:
+            self.store.put_file(self.id, layout.CONTEXT_PACK, self.store.file(self.id, f"artifacts/{name}"))
+        except (OSError, PlayheadError) as problem:
             guard.absorb(problem, self, layout.CONTEXT_PACK)
 
     def start(self, started: kinds.RunStarted) -> None:
         """Write run.started with everything that is known about where the run came from."""
         snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
+        started.policy = {"mode": "observe" if self.policy is None else "enforce"}
         try:
             self.store.put_file(self.id, layout.POLICY_SNAPSHOT, snapshot)
+            started.policy["digest"] = hashlib.sha256(snapshot).hexdigest()
         except OSError as problem:
             guard.absorb(problem, self, layout.POLICY_SNAPSHOT)
-        mode = "observe" if self.policy is None else "enforce"
-        started.policy = {"mode": mode, "digest": hashlib.sha256(snapshot).hexdigest()}
         started.context_pack = hashlib.sha256(EMPTY_PACK).hexdigest()
         started.redaction = {"version": self._gate.redactor.version, "rules": list(self._gate.redactor.rules)}
         started.sdk = {"name": "playhead", "version": __version__}
@@ -219,20 +221,22 @@ class Recording:
         if os.getpid() != self._pid:
             self._detach()  # a forked child that fell out of the parent's `with`: the run is the parent's to finish
             return
-        if self._working_tree is not None:
-            origin.note_commits(self, self._working_tree.root, self._working_tree.commit)
-        finished = kinds.RunFinished(
-            status=status,
-            output=self.output,
-            metadata=self.metadata,
-            error=describe_error(error) if isinstance(error, BaseException) else error,
-        )
-        fields = as_fields(finished)
-        if redacted := self._totals(fields):
-            fields["redacted"] = redacted
-        self.emit_fields("run.finished", fields, span=self.root_span or "0", finishing=True)
-        self.sync()
-        self._detach()
+        try:
+            if self._working_tree is not None:
+                origin.note_commits(self, self._working_tree.root, self._working_tree.commit)
+            finished = kinds.RunFinished(
+                status=status,
+                output=self.output,
+                metadata=self.metadata,
+                error=describe_error(error) if isinstance(error, BaseException) else error,
+            )
+            fields = kinds.as_fields(finished)
+            if redacted := self._totals(fields):
+                fields["redacted"] = redacted
+            self.emit_fields("run.finished", fields, span=self.root_span or "0", finishing=True)
+            self.sync()
+        finally:
+            self._detach()
 
     def _totals(self, fields: dict[str, Any]) -> dict[str, int]:
         """Count redactions of the whole run, those in its last line included."""
@@ -248,11 +252,18 @@ class Recording:
         """Let go of a run that somebody else will finish."""
         if not self._closed:
             self._closed = True
-            self.sync()
-            self._detach()
+            try:
+                self.sync()
+            finally:
+                self._detach()
+
+    def abandon(self) -> None:
+        """Let go of a run that could not be started, whatever fails on the way."""
+        self._closed, self.strict = True, False
+        self._detach()
 
     def _detach(self) -> None:
-        _recordings.discard(self)
+        forks.forget(self)
         lanes.uninstall()
         try:
             self._ledger.close()
@@ -262,6 +273,19 @@ class Recording:
         if losses:
             told = ", ".join(f"{count} × {reason}" for reason, count in losses.items())
             guard.give_up(LedgerClosed(told), f"{self.id} lost events that could not even be declared", self.strict)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the one writer of this recording."""
+        return self._ledger
+
+    def after_fork(self) -> None:
+        """Go on in a forked child, as a writer of its own."""
+        self._held = Held(self._read_back)  # a writer refers only to lines it wrote itself
+        try:
+            self._ledger.after_fork()
+        except OSError as problem:
+            guard.absorb(problem, self, "the fork")
 
     def _read_back(self, offset: int) -> Any:
         try:
@@ -322,27 +346,6 @@ def policy_snapshot(policy: Policy | None) -> dict[str, Any]:
     return {"mode": "enforce", "policy": {"callable": name}}
 
 
-_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
-
-
-def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a payload that say something: no None, no empty container, no flag that is off."""
-    kind = type(payload)
-    known = _FIELDS.get(kind)
-    if known is None:
-        known = _FIELDS[kind] = tuple(
-            (field.name, field.default_factory is not msgspec.NODEFAULT or field.default is False)
-            for field in msgspec.structs.fields(kind)
-        )
-    out: dict[str, Any] = {}
-    for name, silent_when_empty in known:
-        value = getattr(payload, name)
-        if value is None or (silent_when_empty and not value):
-            continue
-        out[name] = as_fields(value) if type(value) is kinds.Usage else value
-    return out
-
-
 def _nothing(offset: int) -> Any:
     raise LookupError(f"nothing was written, so there is no line at {offset}")
 
@@ -357,32 +360,11 @@ def _unspilled(shaped: Shaped) -> Any:
     return inline_blobs(shaped.value, dict(shaped.blobs))
 
 
+# Kinds of the table that an author may write; the others would make a run say what the recorder did not see.
+_BY_HAND = frozenset({"ci.reported", "effect.observed", "note.added"})
 _KEYED: dict[str, Callable[[Any], tuple[str | None, Any]]] = {
     "model.invoked": lambda data: (data.get("model"), data.get("request")),
     "tool.called": lambda data: (data.get("name"), data.get("input")),
     "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
     "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
 }
-
-
-def _hold_all() -> None:
-    for recording in list(_recordings):
-        recording._ledger.hold()
-
-
-def _let_go_all() -> None:
-    for recording in list(_recordings):
-        recording._ledger.let_go()
-
-
-def _after_fork() -> None:
-    for recording in list(_recordings):
-        recording._held = Held(recording._read_back)  # a writer refers only to lines it wrote itself
-        try:
-            recording._ledger.after_fork()
-        except OSError as problem:
-            guard.absorb(problem, recording, "the fork")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_after_fork)

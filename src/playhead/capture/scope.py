@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -36,4 +37,8 @@ class Scope(NamedTuple):
         return self if span is None else Scope(self.recording, span, self.lane)
 
 
+Policy = Callable[..., Any]
+
+# The policies in force, outermost first. Apart from the scope: a policy holds whether or not anything is recorded.
+policies: ContextVar[tuple[Policy, ...]] = ContextVar("playhead_policies", default=())
 current: ContextVar[Scope | None] = ContextVar("playhead_scope", default=None)

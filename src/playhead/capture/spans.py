@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # By name, so that neither asyncio nor trio is imported for it.
-_CANCELLED = frozenset({"CancelledError", "Cancelled", "GeneratorExit"})
+_CANCELLED = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
 
 
 def outcome(error: BaseException | None) -> kinds.Status:
@@ -144,16 +144,18 @@ class ModelCall(Span):
         self,
         response: Any,
         *,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
         finish: str | None = None,
         model: str | None = None,
         chunks: Any = None,
     ) -> None:
-        """Say what the model answered, what it cost in tokens, and why it stopped."""
+        """Say what the model answered, what it cost in tokens, and why it stopped.
+
+        `usage` counts `input`, `output`, `cached` and `reasoning`; the names that providers use are understood too.
+        """
         self._answer = {"response": response, "finish": finish, "model": model, "chunks": chunks}
         if usage is not None:
-            known = {name: usage[name] for name in ("input", "output", "cached", "reasoning") if name in usage}
-            self._answer["usage"] = kinds.Usage(**known)
+            self._answer["usage"] = tokens(usage)
 
     def opening(self, scope: Scope) -> kinds.Payload:
         provider, model, request, attempt = self._asked
@@ -161,6 +163,26 @@ class ModelCall(Span):
 
     def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
         return kinds.ModelResponded(status=status, error=error, **self._answer)
+
+
+_TOKEN_NAMES = {
+    "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
+    "output": ("output", "output_tokens", "completion_tokens", "candidates_token_count"),
+    "cached": ("cached", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count"),
+    "reasoning": ("reasoning", "reasoning_tokens", "thoughts_token_count"),
+}
+
+
+def tokens(usage: Any) -> kinds.Usage:
+    """Count tokens from a mapping or an object, by our names or by those of the providers."""
+    out: dict[str, int] = {}
+    for field, names in _TOKEN_NAMES.items():
+        for name in names:
+            count = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+            if isinstance(count, int) and not isinstance(count, bool):
+                out[field] = count
+                break
+    return kinds.Usage(**out)
 
 
 class ToolCall(Span):
@@ -184,14 +206,26 @@ class ToolCall(Span):
 
 
 def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name; where they do not fit, as they came."""
+    """Return the arguments of a call by name; where they do not fit, as they came.
+
+    The object of a method is left out: it is not part of the question, and its repr differs from run to run. Defaults
+    that are plain values are there, so that a call is the same whether or not it spells them out.
+    """
     try:
-        bound = _signature(function).bind(*args, **kwargs)
+        signature = _signature(function)
+        bound = signature.bind(*args, **kwargs)
     except TypeError:
         return {"args": list(args), "kwargs": dict(kwargs)}  # the call itself will raise, and that is recorded
     out: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        match _signature(function).parameters[name].kind:
+    for position, (name, parameter) in enumerate(signature.parameters.items()):
+        if name not in bound.arguments:
+            if isinstance(parameter.default, (str, int, float, bool)) or parameter.default is None:
+                out[name] = parameter.default
+            continue
+        value = bound.arguments[name]
+        if position == 0 and name in ("self", "cls"):
+            continue
+        match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:
                 out[f"*{name}"] = list(value)
             case inspect.Parameter.VAR_KEYWORD:

@@ -91,6 +91,9 @@ def _answer(arguments: list[str]) -> int:
         if not rest or rest[0] in ("--help", "-h", "help"):
             return _overview(out, rest)
         name = rest[0]
+        if name in ("--version", "-V"):
+            out.emit({"version": __version__}) if out.json else out.print(f"playhead {__version__}")
+            return YES
         if name not in COMMANDS:
             raise UsageError(f"there is no command {name!r}", hint=_nearest(name))
         args = parser_of(name).parse_args([*shared, *rest[1:]])

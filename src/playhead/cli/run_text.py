@@ -146,6 +146,8 @@ def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int
     if row.error is not None:
         indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
         out.styled(indent, (text.cut(one_line(row.error), max(40, out.width - len(indent))), "red"))
+        if row.where is not None:
+            out.styled(indent, (one_line(row.where), "dim"))
 
 
 def _label(row: Row) -> list[tuple[str, str]]:

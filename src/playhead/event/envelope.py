@@ -4,7 +4,7 @@ A line ends in exactly 75 bytes, `,"hash":"` + 64 hex digits + `"}`. The hash is
 written. So a line can be checked with no JSON parser and no canonical form, and `prev` stands at a fixed place too.
 """
 
-from __future__ import annotations
+# No deferred annotations here: `playhead.Event` says that it lives in `playhead`, and msgspec would look them up there.
 
 import re
 from hashlib import sha256
@@ -26,8 +26,6 @@ PREV_OPENS_AT = slice(-SUFFIX_LENGTH - 74, -SUFFIX_LENGTH - 65)
 HASH_AT = slice(-66, -2)
 
 KIND_FORM = re.compile(r"[a-z][a-z0-9_]{0,40}\.[a-z][a-z0-9_]{0,40}")
-LANE_FORM = re.compile(r"\d+(\.\d+)*")
-_HEX = frozenset(b"0123456789abcdef")
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +44,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
     prev: str
     hash: str
+
+
+# Looks up its annotations now, in this module: the public surface renames the class to `playhead.Event`.
+msgspec.json.Decoder(Event)
 
 
 def genesis(run: str) -> str:

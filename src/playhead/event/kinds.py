@@ -96,6 +96,7 @@ class StepStarted(Payload):
     envelope_hash: str | None = None
     agent: dict[str, Any] | None = None
     entrypoint: dict[str, Any] | None = None
+    tags: dict[str, str] = {}
 
 
 class StepFinished(Payload):
@@ -330,3 +331,24 @@ def phase(kind: str) -> Phase:
     """Say whether a kind opens a span, closes one, or stands alone; an unknown kind stands alone."""
     payload = PAYLOADS.get(kind)
     return payload.PHASE if payload else "point"
+
+
+_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a payload that say something: no None, no empty container, no flag that is off."""
+    kind = type(payload)
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple(
+            (field.name, field.default_factory is not msgspec.NODEFAULT or field.default is False)
+            for field in msgspec.structs.fields(kind)
+        )
+    out: dict[str, Any] = {}
+    for name, silent_when_empty in known:
+        value = getattr(payload, name)
+        if value is None or (silent_when_empty and not value):
+            continue
+        out[name] = as_fields(value) if type(value) is Usage else value
+    return out

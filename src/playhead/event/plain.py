@@ -13,6 +13,7 @@ import datetime as dt
 import decimal
 import enum
 import fractions
+import os
 import pathlib
 import re
 import sys
@@ -57,6 +58,9 @@ MARKS = {
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs from run to run, and with it would the key of a call
 _HOPELESS = (TypeError, ValueError, ArithmeticError)  # what undoing a mark may raise
+
+
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "")
 
 
 class Mark(dict[str, Any]):
@@ -228,7 +232,8 @@ def _trace(error: BaseException, out: dict[str, Any], depth: int, seen: set[int]
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        frames.append({"file": code.co_filename, "line": trace.tb_lineno, "name": code.co_name})
+        if not code.co_filename.startswith(_OWN):  # our wrappers stand in every traceback and explain nothing
+            frames.append({"file": code.co_filename, "line": trace.tb_lineno, "name": code.co_name})
         trace = trace.tb_next
     if frames:
         out["frames"] = frames

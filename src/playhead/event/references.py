@@ -41,7 +41,7 @@ class News(NamedTuple):
     unplaced: list[str | bytes]  # whose place in the line is found out only if it comes again
     placed: list[tuple[str | bytes, Where]]
     arrays: list[tuple[bytes, bytes, int, Where]]  # head, encoded, count, where
-    size: int
+    size: int  # of what is unplaced
 
 
 class Held:
@@ -83,7 +83,7 @@ class Held:
             if self.known.keys().isdisjoint(content):
                 return value, News(content, [], [], size)
         plainer.measure(value)
-        news = News([], [], [], size)
+        news = News([], [], [], 0)
         if id(value) in plainer.big:
             value = self._dict(value, None, plainer, news, root=True)
         return value, news
@@ -95,6 +95,7 @@ class Held:
             self._offsets[seq] = offset
         for content, where in news.placed:
             self.known[content] = (seq, where)
+            self.held_bytes += len(content)
         for head, encoded, count, where in news.arrays:
             self._remember_array(head, _Array(encoded[:-1], count, seq, where))
             self.held_bytes += len(encoded)
@@ -105,13 +106,12 @@ class Held:
     def _remember_array(self, head: bytes, array: _Array) -> None:
         branches = self.known.get(head)
         if type(branches) is not list:
-            self.known[head] = [array]
-            return
-        if branches and array.stem.startswith(branches[0].stem):
-            self.held_bytes -= len(branches.pop(0).stem)  # the longer one stands for both
-        elif len(branches) == _BRANCHES:
-            self.held_bytes -= len(branches.pop().stem)
-        branches.insert(0, array)
+            branches = []
+        elif branches and array.stem.startswith(branches[0].stem):
+            self.held_bytes -= len(branches[0].stem)  # the longer one stands for both
+            branches = branches[1:]
+        # A new list, never a changed one: other threads may be looking at the old one.
+        self.known[head] = [array, *branches[: _BRANCHES - 1]]
 
     def _dict(self, value: Any, where: Where, plainer: Plainer, news: News, root: bool = False) -> Any:
         big = plainer.big
@@ -206,7 +206,10 @@ class Held:
 
     def _place(self, seq: int) -> None:
         """Find out where in line `seq` the content stands that is held from it."""
-        todo: list[tuple[Any, Where]] = [(self._read_data(self._offsets[seq]), None)]
+        offset = self._offsets.get(seq)
+        if offset is None:
+            return  # another thread has forgotten everything meanwhile
+        todo: list[tuple[Any, Where]] = [(self._read_data(offset), None)]
         while todo:
             node, where = todo.pop()
             kind = type(node)
@@ -224,7 +227,7 @@ class Held:
                 if type(branches) is list and len(branches) < _BRANCHES:
                     array = _Array(dumps(node)[:-1], len(node), seq, where)
                     if array not in branches:
-                        branches.append(array)
+                        self.known[head] = [*branches, array]
                 todo.extend((item, (where, position)) for position, item in enumerate(node))
 
     def _text(self, value: str, where: Where, plainer: Plainer, news: News) -> Any:

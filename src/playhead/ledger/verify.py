@@ -76,7 +76,7 @@ class _State:
         self.gaps: dict[str, int] = {}
         self.missing: list[str] = []
         self.erased = 0
-        self.packs: dict[str, Any] = {}
+        self.packs: dict[str, list[str]] = {"context_pack": [], "policy_snapshot": []}  # digests, in order
         self.torn = 0
         self.root_checked = False
 
@@ -107,9 +107,10 @@ def verify(
                 state.torn = len(line)
             state.found("intact" if reason == "torn_tail" else "broken", at, reason, message)
             break
-    for name, digest in state.packs.items():
-        if isinstance(digest, str) and check is not None:
-            _check_content(state, name, digest, None)
+    for name, digests in state.packs.items():
+        # Its event comes before the file: a crash, or a full disk, in between leaves the pack that was there before.
+        if digests and check is not None and not any(check(name, digest, None) is None for digest in digests[:-1]):
+            _check_content(state, name, digests[-1], None)
     return _conclude(state)
 
 
@@ -166,15 +167,20 @@ def _note(state: _State, line: bytes) -> None:
         case "content.erased":
             state.erased += 1
         case "run.started":
-            state.packs["context_pack"] = data.get("context_pack")
             policy = data.get("policy")
-            state.packs["policy_snapshot"] = policy.get("digest") if isinstance(policy, dict) else None
+            _note_pack(state, "context_pack", data.get("context_pack"))
+            _note_pack(state, "policy_snapshot", policy.get("digest") if isinstance(policy, dict) else None)
         case "artifact.created":
             if data.get("role") == "context_pack":
-                state.packs["context_pack"] = data.get("digest")
+                _note_pack(state, "context_pack", data.get("digest"))
             if state.check is not None and isinstance(data.get("digest"), str):
                 _check_content(state, "artifact", data["digest"], data.get("name"))
     return None
+
+
+def _note_pack(state: _State, name: str, digest: Any) -> None:
+    if isinstance(digest, str):
+        state.packs[name].append(digest)
 
 
 def _check_content(state: _State, kind: str, digest: str, name: str | None) -> None:
@@ -264,9 +270,9 @@ def _completeness(state: _State) -> Completeness:
     if state.torn:
         return Completeness(verdict="unfinished", detail=f"torn tail of {state.torn} bytes after line {state.seq - 1}")
     if state.finished is None:
-        why = "the run was not finished, or its end was cut off"
-        if state.seq == 0:
-            why = "the timeline is empty" if state.integrity.verdict == "intact" else "no line can be trusted"
+        why = "the run was not finished, or its end was cut off" if state.seq else "the timeline is empty"
+        if state.integrity.verdict == "broken":
+            why = f"not judged: the chain is broken at line {state.integrity.at}"
         return Completeness(verdict="unfinished", detail=why)
     declared = state.finished.get("events")
     if declared is None:

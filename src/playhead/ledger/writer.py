@@ -49,7 +49,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._busy = False  # inside `append`: a finaliser or signal handler there must not start another
         self._deferred: list[tuple[str, Data, dict[str, Any]]] = []
-        self._closed = False
+        self.closed = False
         self._lost: deque[tuple[str, int]] = deque()  # counted, not yet looked at
         self._losses: dict[str, int] = {}  # looked at, not yet declared; touched only with the lock held
         self._declared = 0
@@ -133,13 +133,8 @@ class Ledger:
     def sync(self) -> None:
         """Return when everything written so far survives a power loss."""
         self.dirty = False
-        if not self._closed:
+        if not self.closed:
             self._log.sync()
-
-    @property
-    def closed(self) -> bool:
-        """Say whether the writer was closed."""
-        return self._closed
 
     def line_at(self, offset: int) -> bytes:
         """Read back one line, without its newline, that begins at this byte."""
@@ -165,8 +160,8 @@ class Ledger:
     def close(self) -> None:
         """Stop writing. Losses that nobody declared are left in `pending_losses`."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
+            if not self.closed:
+                self.closed = True
                 self._log.close()
 
     # Everything below runs with the lock held.
@@ -183,7 +178,7 @@ class Ledger:
         time_us: int | None,
         elapsed_us: int | None,
     ) -> Sealed:
-        if self._closed:
+        if self.closed:
             raise LedgerClosed(f"{self.run} is closed", hint="The run was finished; `playhead.record` opens a new one.")
         log = self._log
         log.acquire()

@@ -66,22 +66,35 @@ class FileStore:
             raise StoreError(f"not a run id: {run!r}", hint="A run id is `run_` and 26 characters.")
         folder = self.folder(run)
         try:
+            self._refuse_newer()
             if create:
                 self._create(folder)
             elif not layout.timeline(folder).exists():
                 raise RunNotFound(f"no run {run} in {self.root}")
-            self._refuse_newer()
-            log = FileLog(layout.timeline(folder), self._disk, create=create, before_sync=self._sync_files)
-            ledger = FileLedger(log, run, self._clock, self)
         except OSError as problem:
             raise WriteFailed(f"cannot write to {problem.filename or self.root}: {problem.strerror}") from problem
+        try:
+            return self._open(folder, run, create)
+        except LedgerError:
+            if create:
+                shutil.rmtree(folder, ignore_errors=True)  # nothing is in it yet
+            raise
+
+    def _open(self, folder: Path, run: str, create: bool) -> FileLedger:
+        timeline = layout.timeline(folder)
+        log = FileLog(timeline, self._disk, create=create, before_sync=self._sync_files)
+        try:
+            ledger = FileLedger(log, run, self._clock, self)
+        except OSError as problem:
+            log.close()
+            raise WriteFailed(f"cannot hold {folder}: {problem.strerror}") from problem
         try:
             self.note(run, "open")
         except LedgerError:
             ledger.abandon()
             raise
         if create:  # their entries in the folders above must survive a power loss as well
-            self._unsynced[folder] = self._unsynced[layout.timeline(folder)] = object()
+            self._unsynced[folder] = self._unsynced[timeline] = object()
         return ledger
 
     def _create(self, folder: Path) -> None:
@@ -90,9 +103,13 @@ class FileStore:
             self._disk.mkdir(folder)
         except FileExistsError:
             raise StoreError(f"{folder.name} exists already") from None
-        self._disk.mkdir(layout.artifacts_dir(folder))
-        for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
-            self._write_new(path, b"{}\n")
+        try:
+            self._disk.mkdir(layout.artifacts_dir(folder))
+            for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
+                self._write_new(path, b"{}\n")
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)  # half of a run is none
+            raise
 
     def _make_root(self) -> None:
         if layout.runs_dir(self.root).is_dir():
@@ -288,11 +305,15 @@ class OneRun(FileStore):
     Blobs are looked for beside it, then in the store that `blobs_from` names.
     """
 
-    def __init__(self, path: Path, run: str, blobs_from: Path | None = None) -> None:
+    def __init__(self, path: Path, run: str, blobs_from: Path | None = None, exported: Path | None = None) -> None:
         super().__init__(path.parent)
         self._path = path.absolute()
         self._run = run
         self._blobs_from = blobs_from
+        self.exported = exported  # a timeline alone, as `playhead export` writes it: no artifacts come with it
+
+    def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
+        yield from super().lines(run, start) if self.exported is None else read_lines(self.exported, start)
 
     def folder(self, run: str) -> Path:
         return self._path

@@ -159,10 +159,16 @@ class Index:
             found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
         return found[0] if found else None
 
-    def find_envelope(self, envelope_hash: str) -> str | None:
-        """Return the newest run that was asked this and can be played back: one look-up among any number of runs."""
-        sql = "SELECT id FROM runs WHERE envelope_hash = ? AND replayable = 1 ORDER BY id DESC LIMIT 1"
-        return self._existing(sql, (envelope_hash,))
+    def find_envelope(self, envelope_hash: str, *, status: str | None = None, before: str | None = None) -> str | None:
+        """Return the newest run that was asked this and can be played back: one look-up among any number of runs.
+
+        `status` asks for runs that ended so; `before` goes on to the one before that run.
+        """
+        sql = (
+            "SELECT id FROM runs WHERE envelope_hash = ? AND replayable = 1 AND (? IS NULL OR status = ?)"
+            " AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT 1"
+        )
+        return self._existing(sql, (envelope_hash, status, status, before, before))
 
     def latest(self, name: str | None = None, back: int = 0) -> str | None:
         """Return the newest run, or the newest of a name, or the one `back` runs before it.

@@ -185,6 +185,8 @@ def _connect(target: str | Path) -> sqlite3.Connection:
     # Threads share it under the lock of `Index`. Transactions are begun and ended by hand.
     connection = sqlite3.connect(target, timeout=_limits.INDEX_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
+        if isinstance(target, Path):
+            os.chmod(target, 0o600)  # like every other file of a store
         connection.execute("PRAGMA synchronous = NORMAL")  # reads the file: here damage shows first
     except BaseException:
         connection.close()

@@ -58,11 +58,11 @@ INSERTS = {
     " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     "steps": "INSERT INTO steps (run, span, seq, parent, name, attempt, elapsed_us) VALUES (?,?,?,?,?,?,?)",
     # An opening line comes before the line that closes it; saying so makes any batch size give the same rows.
-    "calls closed": "UPDATE calls SET end_seq=?1, latency_us=?2-elapsed_us, status=?3, error=?4, code=?5, tokens_in=?6,"
-    " tokens_out=?7, tokens_cached=?8, tokens_reasoning=?9, cost=?10, model=coalesce(model, ?11),"
-    " name=coalesce(name, ?11) WHERE run=?12 AND span=?13 AND kind=?14 AND end_seq IS NULL AND seq<?1",
-    "steps closed": "UPDATE steps SET end_seq=?1, duration_us=?2-elapsed_us, status=?3, error=?4"
-    " WHERE run=?5 AND span=?6 AND end_seq IS NULL AND seq<?1",
+    "calls closed": "UPDATE calls SET end_seq=?, latency_us=?-elapsed_us, status=?, error=?, code=?, tokens_in=?,"
+    " tokens_out=?, tokens_cached=?, tokens_reasoning=?, cost=?, model=coalesce(model, ?),"
+    " name=coalesce(name, ?) WHERE run=? AND span=? AND kind=? AND end_seq IS NULL AND seq<?",
+    "steps closed": "UPDATE steps SET end_seq=?, duration_us=?-elapsed_us, status=?, error=?"
+    " WHERE run=? AND span=? AND end_seq IS NULL AND seq<?",
     "policy_checks": "INSERT INTO policy_checks VALUES (?,?,?,?,?,?,?,?)",
     "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
     "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
@@ -235,12 +235,14 @@ class Rows:
         if data.get("adopts") is True:
             if data.get("name") is not None:
                 self.run["name"] = text(data["name"])
+            if tags := _mapping(data.get("tags")):
+                self.run["tags"] = orjson_text({**orjson.loads(self.run["tags"]), **tags})
             self._asked(data)
 
     def _step_finished(self, line: Line, data: dict[str, Any]) -> None:
         self.pending["steps closed"].append(
             (line["seq"], line["elapsed_us"], text(data.get("status")), error_text(data.get("error")),
-             self._id, line["span"])
+             self._id, line["span"], line["seq"])
         )  # fmt: skip
 
     def _call_opened(self, line: Line, data: dict[str, Any]) -> None:
@@ -266,10 +268,11 @@ class Rows:
             self.run["cost"] = (self.run["cost"] or 0.0) + cost
         code = data.get("status") if kind == "http" else data.get("exit_code")
         code = code if type(code) is int and abs(code) <= _EXACT_MAX else None
+        model = text(data.get("model")) if kind == "model" else None
         self.pending["calls closed"].append(
             (line["seq"], line["elapsed_us"], text(data.get("outcome" if kind == "http" else "status")),
-             error_text(data.get("error")), code, *tokens, cost, text(data.get("model")) if kind == "model" else None,
-             self._id, line["span"], kind)
+             error_text(data.get("error")), code, *tokens, cost, model, model,
+             self._id, line["span"], kind, line["seq"])
         )  # fmt: skip
 
     def _policy_checked(self, line: Line, data: dict[str, Any]) -> None:

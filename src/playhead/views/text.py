@@ -73,6 +73,15 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(0, width - 1)] + _ELLIPSIS
 
 
+def error_place(error: Any) -> str | None:
+    """Say where a recorded error was raised: the file's name, line and function of its innermost frame."""
+    frames = error.get("frames") if isinstance(error, dict) else None
+    if not isinstance(frames, list) or not frames or not isinstance(frames[-1], dict):
+        return None
+    last = frames[-1]
+    return f"{str(last.get('file')).rpartition('/')[2]}:{last.get('line')} in {last.get('name')}"
+
+
 def error_line(error: Any) -> str | None:
     """Say a recorded error as `type: message`."""
     if not isinstance(error, dict):

@@ -38,6 +38,7 @@ class Row:
     duration_us: int | None = None
     result: str = ""
     error: str | None = None
+    where: str | None = None  # file, line and function in which the error was raised
     tokens_in: int | None = None
     tokens_out: int | None = None
     folded: int = 1
@@ -230,7 +231,7 @@ class Timeline:
         row.end_seq = event.seq
         row.duration_us = max(0, event.elapsed_us - row.at_us)
         row.status = str(data.get("outcome") or data.get("status") or "ok")
-        row.error = text.error_line(data.get("error"))
+        row.error, row.where = text.error_line(data.get("error")), text.error_place(data.get("error"))
         width = _limits.CELL_CHARACTERS_MAX
         match event.kind:
             case "model.responded":

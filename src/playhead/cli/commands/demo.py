@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     _title(out, "2. Look", "playhead show @last")
     if not out.json:
-        show.run(_ask(run=recorded.id, at=None, event=None, raw=False, limit=None, store=str(store.root)), out)
+        show.run(_ask(run=recorded.id, store=str(store.root), **_PLAIN_SHOW), out)
 
     _title(out, "3. Play back", "playhead replay @last: the answer again, with no agent, no model and no tool")
     result = recorded.playback(plain=True)
@@ -160,14 +161,20 @@ def _say_result(out: Output, result: PlaybackResult) -> None:
 
 def _say_next(out: Output, named: str | None) -> None:
     where = f" --store {named}" if named else ""
+    # `make demo` runs it from an environment that is not on the PATH.
+    beside = os.path.join(os.path.dirname(sys.executable), "playhead")
+    playhead = os.path.relpath(beside) if not shutil.which("playhead") and os.path.exists(beside) else "playhead"
     out.styled("\n", ("What to try next", "bold"))
     for command, told in (
-        (f"playhead ls{where}", "every run, newest first"),
-        (f"playhead show @last --at 17{where}", "how things stood at event 17"),
-        (f'playhead query "SELECT name, count(*) FROM calls GROUP BY name"{where}', "ask across all runs"),
-        ("playhead record -- python your_agent.py", "record your own"),
+        (f"{playhead} ls{where}", "every run, newest first"),
+        (f"{playhead} show @last --at 17{where}", "how things stood at event 17"),
+        (f'{playhead} query "SELECT name, count(*) FROM calls GROUP BY name"{where}', "ask across all runs"),
+        (f"{playhead} record -- python your_agent.py", "record your own"),
     ):
         out.styled("  ", (f"{command:<66}", "cyan"), " ", told)
+
+
+_PLAIN_SHOW = {"at": None, "event": None, "raw": False, "limit": None, "artifact": None, "output": None}
 
 
 def _ask(**values: Any) -> argparse.Namespace:

@@ -58,6 +58,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         _write(runs, form, args.resolve, out.binary)
         return 0
     target = Path(args.output)
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise UsageError(f"cannot write to {target}", hint="Name a file in a folder that exists.")
     with _whole_file(target) as file:
         events = _write(runs, form, args.resolve, file)
     size = target.stat().st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,21 @@ def run(args: argparse.Namespace, out: Output) -> int:
         neighbours = _neighbours(index, runs)
     _print(runs, neighbours, out)
     if args.limit and len(runs) == args.limit:
-        out.print(f"\nOlder ones: playhead ls --before {runs[-1]['id']}")
+        out.print(f"\nOlder ones: playhead ls {_same_question(args)}--before {runs[-1]['id']}")
     return 0
+
+
+def _same_question(args: argparse.Namespace) -> str:
+    """Repeat the filters, so that the next page belongs to the same list."""
+    words = [args.text] if args.text else []
+    for name in ("name", "status", "since", "until", "agent", "commit", "tag", "store"):
+        if getattr(args, name) is not None:
+            words += [f"--{name}", str(getattr(args, name))]
+    if args.error:
+        words.append("--error")
+    if args.limit != _limits.LIST_RUNS_DEFAULT:
+        words += ["--limit", str(args.limit)]
+    return "".join(shlex.quote(word) + " " for word in words)
 
 
 def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from typing import Any
 
 from playhead.cli.arguments import store_root
-from playhead.cli.output import Output
+from playhead.cli.output import Output, one_line
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import UsageError
 from playhead.store.index import Index
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def _ask(index: Index, question: str, parameters: dict[str, str]) -> tuple[list[str], list[tuple[Any, ...]]]:
     known = QUESTIONS.get(question)
     if known is None:
+        if " " not in question.strip():
+            close = difflib.get_close_matches(question, QUESTIONS, n=1)
+            told = f"Did you mean {close[0]}?" if close else "`playhead query --list` lists the questions with a name."
+            raise UsageError(f"there is no question {question!r}", hint=told)
         return index.query(question, parameters)
     missing = [name for name in known.parameters if name not in parameters]
     if missing:
@@ -82,6 +87,12 @@ def _answer(columns: list[str], rows: list[tuple[Any, ...]], args: argparse.Name
         from playhead.cli.spreadsheet import write_rows
 
         write_rows(out.stdout, [columns, *rows])
+    elif out.terminal and len(columns) * 8 > out.width:  # a table this wide would be unreadable: a record for each row
+        wide = max(map(len, columns))
+        for number, row in enumerate(rows, 1):
+            out.styled((f"row {number}", "bold"))
+            for name, value in zip(columns, row, strict=True):
+                out.styled("  ", (f"{name:<{wide}}", "dim"), "  ", "" if value is None else one_line(str(value)))
     else:
         out.table(columns, rows, right=[name for at, name in enumerate(columns) if _is_numeric(rows, at)])
     return 0

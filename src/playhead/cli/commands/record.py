@@ -60,6 +60,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             if settings.strict:
                 raise
             _say(out, f"playhead: the program runs, but it is NOT recorded: {problem.message}\n  {problem.hint}")
+            os.environ["PLAYHEAD_DIR"] = str(store.root)  # an agent inside must not record somewhere else instead
             return run_plainly(command)
         launched = launch(recording, command, name=args.name, tags=tags)
     complaints = [str(warning.message).removeprefix("playhead: ") for warning in told]

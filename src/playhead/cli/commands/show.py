@@ -15,6 +15,7 @@ from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import in_flight_text, print_header, print_row, print_value, safe_resolve, status_of, symbol
 from playhead.errors import BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
+from playhead.event.plain import restore
 from playhead.store import presence
 from playhead.store.files import OneRun
 from playhead.store.reader import RunReader
@@ -30,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--at", type=int, metavar="SEQ", help="how things stood right after this event")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
+    parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
+    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
     parser.add_argument("--raw", action="store_true", help="the exact lines, as sealed")
     parser.add_argument("--limit", type=int, metavar="N",
                         help=f"at most so many rows, 0 for all ({_limits.SHOW_ROWS_DEFAULT}; --json: all)")  # fmt: skip
@@ -46,6 +49,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.at is not None and args.event is not None:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
     found = load(args.run, args.store)
+    if args.artifact is not None:
+        out.write_bytes(found.artifact(args.artifact))
+        return 0
+    if args.output is not None:
+        return _output(found, args.output, out)
     if args.raw:
         return _raw(found, args, out)
     if args.event is not None:
@@ -63,6 +71,14 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
         if args.at is not None and seq > args.at:
             break
         out.write_bytes(line + b"\n")
+    return 0
+
+
+def _output(found: Run, stream: str, out: Output) -> int:
+    for event in found.events():
+        if event.kind == "output.written" and event.data.get("stream") == stream:
+            written = restore(event.data.get("text"))
+            out.write_bytes(written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass"))
     return 0
 
 
@@ -101,6 +117,9 @@ def _timeline(found: Run, limit: int | None, out: Output) -> int:
             _print_end(found, summary, status, resolve, out)
         else:
             out.print(f"{found.id} has no events.")
+        broken = found.verify().integrity
+        if broken.verdict == "broken":
+            out.warn(f"playhead: this record was altered: {broken.message}\n  `playhead verify {found.id}` says more")
         if problem is not None:
             where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
             out.warn(f"playhead: {where} can be read: {problem}\n  {problem.hint}")
@@ -164,9 +183,9 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
         out.styled((f"{sign} crashed", style), " without an end" + (f"; in flight: {told}" if told else ""))
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
-    error = text.error_line(resolve(summary.error))
+    error, place = text.error_line(resolve(summary.error)), text.error_place(resolve(summary.error))
     if error is not None:
-        out.styled("  ", (one_line(error), "red"))
+        out.styled("  ", (one_line(error), "red"), (f"  {one_line(place)}" if place else "", "dim"))
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     name = str(found.path) if type(found.store) is OneRun else found.id
