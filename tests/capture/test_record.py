@@ -391,3 +391,72 @@ def test_all_new_content_is_found_again_wherever_it_first_stood() -> None:
     assert second["$extends"] == "1#/data/messages"
     assert second["then"][0]["content"] == {"$same": "1#/data/other/x"}
     assert events()[3].data["data"] == {"deep": [[{"y": question}]], "system": system}
+
+
+def test_kinds_that_the_recorder_writes_cannot_be_forged() -> None:
+    with playhead.record("honest") as run:
+        for kind in ("run.finished", "run.started", "policy.checked", "gap.noted", "tool.called"):
+            with pytest.raises(playhead.PlayheadError, match="written by the recorder itself"):
+                run.record(kind, {"name": "evil"})
+        run.record("effect.observed", {"what": "file.written", "target": "a.txt"})
+    assert [event.kind for event in events()] == ["run.started", "effect.observed", "run.finished"]
+
+
+def test_the_object_of_a_method_is_no_part_of_the_question_and_plain_defaults_are() -> None:
+    class Agent:
+        @playhead.agent("method")
+        def run(self, x: int, y: str = "a", client: Any = object()) -> int:  # noqa: B008
+            return self.double(x)
+
+        @playhead.tool
+        def double(self, x: int, times: int = 2) -> int:
+            return x * times
+
+    Agent().run(3)
+    first = events()
+    Agent().run(3, "a")
+    second = events()
+    assert first[0].data["input"]["payload"] == {"x": 3, "y": "a"}
+    assert first[0].data["envelope_hash"] == second[0].data["envelope_hash"]
+    assert first[1].data["input"] == {"x": 3, "times": 2}
+    assert first[1].key == second[1].key
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"input": 3, "output": 4},
+        {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+        {"input_tokens": 3, "output_tokens": 4},
+        type("Usage", (), {"prompt_tokens": 3, "completion_tokens": 4})(),
+    ],
+)
+def test_usage_is_understood_by_the_names_that_providers_use(usage: Any) -> None:
+    with playhead.record("usage"), playhead.model_call(model="m") as call:
+        call.respond("x", usage=usage)
+    answered = next(event for event in events() if event.kind == "model.responded")
+    assert answered.data["usage"] == {"input": 3, "output": 4}
+
+
+def test_a_setting_that_cannot_be_read_does_not_stop_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "playhead.toml").write_text("dir = ")
+    with pytest.warns(playhead.RecordingWarning, match=r"playhead\.toml cannot be read"), playhead.record("x") as run:
+        pass
+    assert run.id is None
+
+
+def test_an_interrupted_run_is_cancelled() -> None:
+    with pytest.raises(KeyboardInterrupt), playhead.record("interrupted"):
+        raise KeyboardInterrupt
+    assert events()[-1].data["status"] == "cancelled"
+
+
+def test_frames_of_the_recorder_are_left_out_of_errors() -> None:
+    @playhead.tool
+    def failing() -> None:
+        raise ValueError("x")
+
+    with playhead.record("frames"), pytest.raises(ValueError, match="x"):
+        failing()
+    error = next(event for event in events() if event.kind == "tool.returned").data["error"]
+    assert [frame["name"] for frame in error["frames"]] == ["failing"]

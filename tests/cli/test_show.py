@@ -199,6 +199,30 @@ def test_output_of_the_program_is_folded(ask, store):
     assert "wrote stdout line 0 (and 29 more, to event 30)" in ask("show", "@last").out
 
 
+def test_what_the_program_wrote_and_what_it_kept_can_be_printed(ask, store):
+    with playhead.record("chatty", store=store) as run:
+        run.recording.emit_fields("output.written", {"stream": "stdout", "text": "one\n"})
+        run.recording.emit_fields("output.written", {"stream": "stderr", "text": "oops\n"})
+        run.recording.emit_fields("output.written", {"stream": "stdout", "text": "two\n"})
+        playhead.artifact("patch.diff", "-a\n+b\n")
+    assert ask("show", "@last", "--output", "stdout").out == "one\ntwo\n"
+    assert ask("show", "@last", "--output", "stderr").out == "oops\n"
+    assert ask("show", "@last", "--artifact", "patch.diff").out == "-a\n+b\n"
+    missing = ask("show", "@last", "--artifact", "nothing.txt")
+    assert missing.code == 3
+    assert "nothing.txt" in missing.err
+
+
+def test_an_altered_run_is_shown_with_a_warning(ask, sample, store):
+    path = Path(store) / "runs" / sample / "timeline.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"boo", b"foo"))
+    assert "this record was altered: line" in ask("show", "@last").err
+
+
+def test_an_error_says_where_it_was_raised(ask, sample):
+    assert "conftest.py:" in ask("show", "@last").out
+
+
 def test_an_event_of_ones_own_kind_is_shown(ask, store):
     with playhead.record("custom", store=store) as run:
         run.record("review.requested", {"from": "ada", "lines": 12})

@@ -311,3 +311,41 @@ def test_a_copy_outside_the_store_is_read_and_verified_and_never_written(tmp_pat
     with pytest.raises(playhead.PlayheadError, match="not in a store"):
         copy.invalidate("x")
     assert os.listdir(tmp_path / "copy") == os.listdir(run.path)
+
+
+def test_find_can_leave_out_runs_that_failed() -> None:
+    record("fine", name="agent", input={"q": 1})
+    with pytest.raises(ValueError, match="bad"), playhead.record("agent", input={"q": 1}):
+        raise ValueError("bad")
+    asked = playhead.Envelope("agent", {"q": 1})
+    newest, good = playhead.find(asked), playhead.find(asked, status="ok")
+    assert newest is not None
+    assert newest.playback().status == "error"
+    assert good is not None
+    assert good.playback().payload == "fine"
+
+
+def test_find_passes_over_a_run_that_was_altered() -> None:
+    first = record("one", input={"q": 1})
+    second = record("two", input={"q": 1})
+    timeline(second).write_bytes(timeline(second).read_bytes().replace(b'"two"', b'"TWO"'))
+    found = playhead.find(playhead.Envelope("agent", {"q": 1}))
+    assert found is not None
+    assert found.id == first.id
+
+
+def test_an_exported_timeline_is_verified_and_played_back_where_it_lies(tmp_path: Path) -> None:
+    run = record({"answer": 42})
+    exported = tmp_path / "run.jsonl"
+    exported.write_bytes(timeline(run).read_bytes())
+    loaded = playhead.load(exported)
+    assert loaded.id == run.id
+    assert loaded.verify(deep=True).completeness.verdict == "complete"
+    assert loaded.playback().payload == {"answer": 42}
+
+
+def test_a_name_that_is_nearly_right_is_suggested() -> None:
+    record(name="triage-tickets")
+    with pytest.raises(playhead.RunNotFound) as caught:
+        playhead.load("triage-ticket")
+    assert "triage-tickets" in caught.value.hint
