@@ -30,13 +30,13 @@ def denied(capability: str) -> bool:
 
 def test_a_policy_is_enforced_where_nothing_can_be_recorded(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with (
-        pytest.warns(playhead.RecordingWarning),
-        playhead.record("x", store=tmp_path / "file", policy=no_deletes) as run,
-    ):
-        assert run.id is None
-        assert denied("fs.delete")
-        assert not denied("fs.write")
+    run = playhead.record("x", store=tmp_path / "file", policy=no_deletes)
+    with pytest.warns(playhead.RecordingWarning):
+        run.__enter__()
+    assert run.id is None
+    assert denied("fs.delete")
+    assert not denied("fs.write")
+    run.__exit__(None, None, None)
     assert not denied("fs.delete"), "and only there"
 
 

@@ -25,8 +25,8 @@ class RecordingWarning(UserWarning):
     """A run is not recorded, or not wholly; the agent goes on."""
 
 
-def absorb(problem: Exception, recording: Recording, what: str) -> None:
-    """Count one event as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong."""
+def absorb(problem: Exception, recording: Recording, what: str, count: int = 1) -> None:
+    """Count events as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong."""
     if recording.strict or _is_our_mistake(problem):
         raise problem
     if isinstance(problem, PlayheadError):
@@ -35,7 +35,7 @@ def absorb(problem: Exception, recording: Recording, what: str) -> None:
         reason = errno.errorcode.get(problem.errno, "OSError")  # ENOSPC says more than OSError
     else:
         reason = type(problem).__name__
-    recording.lose(reason)
+    recording.lose(reason if count else "sync_failed", count)
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
 
 

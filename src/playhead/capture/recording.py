@@ -78,7 +78,7 @@ class Recording:
         try:
             self._ledger.sync()
         except Exception as problem:
-            guard.absorb(problem, self, "a flush to the disk")
+            guard.absorb(problem, self, "a flush to the disk", count=0)  # late on the disk, not lost
 
     def record(self, kind: str, data: Mapping[str, Any]) -> None:
         """Record an event of any kind, for instance one of your own such as `review.requested`."""
