@@ -52,6 +52,7 @@ TRUSTED_LINES_MAX = 900
 
 # Handlers of every exception that neither raise nor call capture/guard.py: (file, function), and why that is right.
 MAY_CATCH_ALL = {
+    ("_api/recording.py", "_text"): "an object that raises when asked for its text; that is said instead",
     ("event/plain.py", "class_name"): "a metaclass that refuses to be looked at; its default name is said instead",
     ("event/plain.py", "mark"): "a value that resists everything is recorded as `$repr`, which says what it raised",
     ("event/plain.py", "_describe"): "an exception that cannot be looked at is recorded as `unreadable`",

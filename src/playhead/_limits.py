@@ -11,6 +11,7 @@ INTEGER_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is not exact eve
 DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
 CYCLIC_CONTAINERS_MAX: Final = 10_000  # of a value that contains itself; the rest is cut off visibly, with `$repr`
 REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
+FINGERPRINT_CONTAINERS_MAX: Final = 100_000  # that a digest of what is cut off looks at
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024  # content one writer remembers in order to refer to it
 
 # Names
@@ -22,6 +23,7 @@ ARTIFACT_DEPTH_MAX: Final = 8
 READ_CHUNK_BYTES: Final = 1024 * 1024
 LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # a longer line is reported as damage instead of filling the memory
 RESOLVED_LINES_CACHED_MAX: Final = 512
+RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, since references may multiply without end
 
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later

@@ -31,7 +31,10 @@ class Settings:
 
     def store_root(self, start: Path | None = None) -> Path:
         """Return the absolute path of the store."""
-        return ((start or Path.cwd()) / Path(self.dir).expanduser()).absolute()
+        try:
+            return ((start or Path.cwd()) / Path(self.dir).expanduser()).absolute()
+        except RuntimeError as problem:
+            raise ConfigError(f"dir = {self.dir!r} names no folder: {problem}") from None
 
 
 def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:

@@ -101,3 +101,20 @@ def test_a_key_that_never_ends_is_not_held_for_ever() -> None:
     pieces = Pieces()
     endless = b"-----BEGIN PRIVATE KEY-----\n" + b"MIIE\n" * (_limits.OUTPUT_KEY_BYTES_MAX // 4)
     assert joined(pieces.take(endless))
+
+
+def test_a_token_that_comes_in_two_halves_is_never_cut() -> None:
+    pieces = Pieces()
+    assert pieces.take(b"the key is sk-ant-api03-Ab3dEfGh1jKl") == []
+    assert pieces.overdue() == ["the key is "]
+    assert pieces.overdue() == [], "the half of it waits"
+    assert pieces.take(b"Mn0pQrStUvWx and more\n") == ["sk-ant-api03-Ab3dEfGh1jKlMn0pQrStUvWx and more\n"]
+
+
+def test_a_token_at_the_end_of_a_full_piece_goes_into_the_next_one() -> None:
+    pieces = Pieces()
+    filler, token = b"x, " * (_limits.OUTPUT_PIECE_BYTES_MAX // 3 - 4), b"sk-ant-api03-Ab3dEfGh1jKlMn0pQrStUvWx"
+    out = pieces.take(filler + token + b" " + filler)
+    out += pieces.rest()
+    assert "".join(str(piece) for piece in out).encode() == filler + token + b" " + filler
+    assert sum(token.decode() in str(piece) for piece in out) == 1

@@ -145,10 +145,25 @@ def test_an_address_in_memory_never_gets_into_a_value() -> None:
 
 def test_a_long_repr_is_cut_and_says_how_much_is_missing() -> None:
     class Long:
-        def __repr__(self) -> str:
-            return "x" * 25_000
+        def __init__(self, end: str) -> None:
+            self.end = end
 
-    assert stored(Long())["$repr"].endswith("… and 15000 more characters")
+        def __repr__(self) -> str:
+            return "x" * 24_999 + self.end
+
+    assert "… and 15000 more characters, sha256 " in stored(Long("x"))["$repr"]
+    assert stored(Long("x")) != stored(Long("y")), "what is left out still counts"
+
+
+def test_two_values_that_differ_only_below_the_deepest_level_stay_different() -> None:
+    def nested(core: Any) -> Any:
+        value = core
+        for _ in range(150):
+            value = [value]
+        return (value,)  # a tuple, so that the general walk is taken
+
+    assert stored(nested(1)) == stored(nested(1))
+    assert stored(nested(1)) != stored(nested(2))
 
 
 # Cycles and depth

@@ -16,7 +16,7 @@ from playhead.errors import AmbiguousRun, PlayheadError, RunNotFound, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
-from playhead.replay.playback import PlaybackResult, envelope_hash, playback
+from playhead.replay.playback import PlaybackResult, envelope_hashes, playback
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout
 from playhead.store.base import Store
@@ -83,7 +83,7 @@ class Run:
 
     def readiness(self) -> Readiness:
         """Say whether the run can be played back, with every reason why not."""
-        return readiness(self._reader)
+        return readiness(self._reader, self.verify())
 
     def playback(
         self,
@@ -94,7 +94,9 @@ class Run:
         types: Mapping[str, type] | None = None,
     ) -> PlaybackResult:
         """Return the recorded outcome with nothing executed; refuses unless the run is replayable."""
-        return playback(self._reader, envelope=envelope, force=force, plain=plain, types=types)
+        return playback(
+            self._reader, envelope=envelope, force=force, plain=plain, types=types, verification=self.verify()
+        )
 
     def invalidate(self, why: str, by: str | None = None) -> None:
         """Declare that this run must not be played back."""
@@ -195,16 +197,15 @@ def find(
     One look-up, however many runs there are; then that one run is checked, and passed over if it was altered. A run
     that ended in an error is replayable too: `status="ok"` asks for one that did not.
     """
-    asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
     files = open_store(store)
-    wanted = envelope_hash(asked)
     with open_index(files) as index:
-        run = index.find_envelope(wanted, status=status)
-        while run is not None:
-            found = Run(files, run)
-            if found.readiness().replayable:
-                return found
-            run = index.find_envelope(wanted, status=status, before=run)
+        for wanted in envelope_hashes(envelope):
+            run = index.find_envelope(wanted, status=status)
+            while run is not None:
+                found = Run(files, run)
+                if found.readiness().replayable:
+                    return found
+                run = index.find_envelope(wanted, status=status, before=run)
     return None
 
 

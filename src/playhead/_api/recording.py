@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead.capture.record import Record
-from playhead.capture.scope import Policy, Scope, current, policies
+from playhead.capture.scope import Policy, Scope, live, policies
 from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around
 from playhead.errors import PolicyDenied, UsageError
 from playhead.event import kinds
@@ -58,7 +58,7 @@ def agent(name_or_function: Any = None, /, **options: Any) -> Any:
     version = options.pop("version", None)
 
     def decorate(function: F) -> F:
-        name = _named(name_or_function if isinstance(name_or_function, str) else function.__name__)
+        name = _named(name_or_function if isinstance(name_or_function, str) else _name_of(function))
         described = {"name": name, "version": version} if version else None
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
@@ -78,7 +78,7 @@ def step(name: str, /, **attributes: Any) -> Step: ...
 def step(name_or_function: Any, /, **attributes: Any) -> Any:
     """Name a part of a run: `with playhead.step("plan") as step:`, `async with`, or a decorator, bare or called."""
     if callable(name_or_function):
-        return Step(name_or_function.__name__)(name_or_function)
+        return Step(_name_of(name_or_function))(name_or_function)
     return Step(_named(name_or_function), attributes)
 
 
@@ -94,7 +94,7 @@ def tool(name_or_function: Any = None, /, *, effects: Any = ()) -> Any:
         raise UsageError(f"unknown effects: {', '.join(map(str, unknown))}", hint=f"Use {', '.join(EFFECTS)}.")
 
     def decorate(function: F) -> F:
-        name = _named(name_or_function if isinstance(name_or_function, str) else function.__name__)
+        name = _named(name_or_function if isinstance(name_or_function, str) else _name_of(function))
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
             return ToolCall(name, arguments_of(function, args, kwargs), declared)
@@ -119,9 +119,9 @@ def check(capability: str, resource: Any = None, **context: Any) -> Decision:
     A policy that raises, or answers anything else, denies. Inside a run with a policy, an agent with one of its own is
     bound by both. A policy is enforced whether or not the run can be recorded.
     """
-    scope = current.get()
+    scope = live()
     in_force = policies.get()
-    target = None if resource is None else os.fspath(resource) if isinstance(resource, os.PathLike) else str(resource)
+    target = None if resource is None else _text(resource)
     decision: Decision = "allow"
     rule, reason = "none", None
     for policy in in_force:
@@ -174,7 +174,7 @@ def artifact(
     name: str, content: bytes | str | os.PathLike[str], *, role: str | None = None, media: str | None = None
 ) -> str | None:
     """Keep a file with the run: text, bytes, or the path of a file. Returns the name it got, None without a run."""
-    scope = current.get()
+    scope = live()
     if scope is None:
         return None
     from playhead.store.layout import artifact_name
@@ -195,14 +195,14 @@ def artifact(
 
 def note(text: str, data: Any = None) -> None:
     """Add a remark to the timeline."""
-    scope = current.get()
+    scope = live()
     if scope is not None:
-        _emit(scope, kinds.NoteAdded(text=str(text), data=data))
+        _emit(scope, kinds.NoteAdded(text=_text(text), data=data))
 
 
 def context_pack(pack: Any) -> None:
     """Say what context the agent works with from now on; each pack is kept, the latest as context_pack.json."""
-    scope = current.get()
+    scope = live()
     if scope is not None:
         scope.recording.context_pack(pack, parent=scope.span)
 
@@ -214,6 +214,20 @@ def _emit(scope: Scope, payload: kinds.Payload) -> None:
 def _set_output(span: Any, result: Any) -> None:
     if not isinstance(span, Step):
         span.output = result
+
+
+def _text(value: Any) -> str:
+    """Return a text for people, whatever the value does when asked for one."""
+    try:
+        return str(os.fspath(value) if isinstance(value, os.PathLike) else value)
+    except Exception as problem:
+        return f"<{type(value).__name__}: {type(problem).__name__} in __str__>"
+
+
+def _name_of(function: Any) -> str:
+    """Name a callable: a function by its name, a partial by that of its function, an object by its class."""
+    inner = getattr(function, "func", function)
+    return str(getattr(function, "__name__", None) or getattr(inner, "__name__", None) or type(function).__name__)
 
 
 def _named(name: Any) -> str:

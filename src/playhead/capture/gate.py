@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
+import re
 from typing import Any, NamedTuple
 
 from orjson import dumps
 
 from playhead.capture.redact import Redactor
-from playhead.event.plainer import Keys, Plainer
+from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
 
+_PLACEHOLDER = re.compile(r"\[redacted:([^\]]+)\]")
 _SHALLOW = 8  # levels that are still recorded of a value that exhausts the interpreter's stack
 
 
@@ -32,10 +35,14 @@ class Gate:
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
         self._keys = Keys(redactor.is_secret_field)
+        self._variables = len(os.environ)
 
     def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
+        if len(os.environ) != self._variables:  # an agent that loads its keys when it starts
+            self._variables = len(os.environ)
+            redactor.learn(os.environ)
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
@@ -69,7 +76,20 @@ class Gate:
                 encoded = dumps(shaped)
         return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
 
+    def settle(self, value: Any) -> tuple[Any, dict[str, int]]:
+        """Return a value as it will be read back, plain, redacted, with nothing put aside; and what was redacted."""
+        shaped = self.shape({"value": value}, Held(_nothing))
+        return inline_blobs(shaped.value["value"], dict(shaped.blobs)), shaped.redacted
+
+    def file_name(self, name: str, counts: dict[str, int]) -> str:
+        """Redact the name of an artifact, in a form that is still the name of a file."""
+        return _PLACEHOLDER.sub(r"redacted-\1", self.redactor.redact_text(name, counts))
+
     def file(self, data: bytes) -> tuple[bytes, dict[str, int]]:
         """Redact the bytes of an artifact, and count what was removed."""
         counts: dict[str, int] = {}
         return self.redactor.redact_bytes(data, counts), counts
+
+
+def _nothing(offset: int) -> Any:
+    raise LookupError(f"nothing was written, so there is no line at {offset}")

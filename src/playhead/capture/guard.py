@@ -39,6 +39,15 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1) 
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
 
 
+def too_late(recording: Recording, what: str) -> None:
+    """Say once that a run has ended, to a thread or task that outlived it."""
+    logger.warning("%s has ended: %s was not recorded", recording.id, what)
+    if not recording.told_late:
+        recording.told_late = True
+        text = f"playhead: {recording.id} has ended; what happens in it now is not recorded (first: {what})."
+        warnings.warn(text, RecordingWarning, stacklevel=_callers_level())
+
+
 def give_up(problem: Exception, what: str, strict: bool) -> None:
     """Say once, visibly, that a run is not recorded at all."""
     if strict or _is_our_mistake(problem):

@@ -93,7 +93,8 @@ def _submit(original: Any) -> Any:
 def _create_task(original: Any) -> Any:
     def create_task(self: Any, coro: Any, **options: Any) -> Any:
         if options.get("context") is None and (context := _child_context()) is not None:
-            options["context"] = context
+            # The task copies the context that it is made in. A task factory of the agent may know no `context`.
+            return context.run(original, self, coro, **options)
         return original(self, coro, **options)
 
     return create_task

@@ -25,7 +25,7 @@ from playhead.capture.recording import Recording, open_recording
 from playhead.capture.request import Envelope
 from playhead.errors import PlayheadError
 from playhead.event import envelope, kinds
-from playhead.event.plain import Mark, describe_error
+from playhead.event.plain import as_marks, describe_error
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
@@ -163,33 +163,25 @@ def _launched(recording: Recording, code: int, *, problem: str | None = None, wa
 
 
 def _adopted_answer(recording: Recording) -> dict[str, Any] | None:
-    """Return what the agent that adopted this run answered last; None where none did."""
+    """Return what the agent that adopted this run answered; None where none did."""
     reader = RunReader(recording.store, recording.id)
     found: bytes | None = None
     redacted: dict[str, int] = {}
     try:
         for line in reader.lines():
-            if b'"adopts":true' in line and envelope.kind_of(line) == "step.finished":
+            if b'"adopts":true' not in line or envelope.kind_of(line) != "step.finished":
+                continue
+            data = envelope.parse(line).data
+            if found is None and data.get("adopts") is True:
                 found = line
-                for rule, count in (envelope.parse(line).data.get("redacted") or {}).items():
-                    redacted[rule] = redacted.get(rule, 0) + count
+                redacted = dict(data.get("redacted") or {})
         if found is None:
             return None
         data = {**reader.resolve(envelope.parse(found)).data, "redacted": redacted}
     except (PlayheadError, OSError) as problem:
         guard.absorb(problem, recording, "the answer of the agent")
         return None
-    return {name: _marked(value) for name, value in data.items()}
-
-
-def _marked(value: Any) -> Any:
-    """Return a value that was read from a timeline so that its marks are marks again and not an agent's own keys."""
-    if isinstance(value, list):
-        return [_marked(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    items = {key: _marked(item) for key, item in value.items()}
-    return Mark(items) if next(iter(items), "").startswith("$") else items
+    return {name: as_marks(value) for name, value in data.items()}
 
 
 def _failure(code: int) -> dict[str, Any]:

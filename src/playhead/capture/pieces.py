@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playhead import _limits
 
+_WORD_AT_END = re.compile(rb"[A-Za-z0-9_+/=.~%-]+\Z")
 _BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
@@ -15,8 +16,8 @@ class Pieces:
     """Collect the bytes of one stream and give out what is ready.
 
     A secret that is cut in two would pass the redaction, so pieces end where lines end. Only a line that is too long or
-    whose end does not come is cut inside, and a private key of many lines is kept together. Joined, the pieces are
-    exactly what was written.
+    whose end does not come is cut inside, between words, and a private key of many lines is kept together. A word that
+    is longer than a piece is cut all the same. Joined, the pieces are exactly what was written.
     """
 
     def __init__(self) -> None:
@@ -32,8 +33,8 @@ class Pieces:
         return self._out(self._line_end)
 
     def overdue(self) -> list[str | bytes]:
-        """Return the beginning of a line whose end does not come; half a character stays, and half a key."""
-        return self._out(self._character_end)
+        """Return the beginning of a line whose end does not come, up to its last word, which may be half a secret."""
+        return self._out(self._word_end)
 
     def rest(self) -> list[str | bytes]:
         """Return everything, at the end of the stream."""
@@ -54,8 +55,13 @@ class Pieces:
         found = max(held.rfind(b"\n", 0, most), held.rfind(b"\r", 0, most)) + 1
         if found or len(held) < most:
             return found
-        space = max(held.rfind(b" ", 0, most), held.rfind(b"\t", 0, most)) + 1
-        return space or self._character_end()
+        return self._word_end() or self._character_end()
+
+    def _word_end(self) -> int:
+        """Return where the last word begins, which may be half a token; the end where there is none."""
+        window = self._held[: _limits.OUTPUT_PIECE_BYTES_MAX]
+        last = _WORD_AT_END.search(window)
+        return self._character_end() if last is None else last.start()
 
     def _character_end(self) -> int:
         window = self._held[: _limits.OUTPUT_PIECE_BYTES_MAX]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from pathlib import Path
@@ -15,10 +16,10 @@ from playhead._ids import is_run_id
 from playhead.capture import environment, guard, lanes
 from playhead.capture.recording import Recording, default_settings, open_recording
 from playhead.capture.request import Envelope
-from playhead.capture.scope import Lane, Policy, Scope, current, policies
+from playhead.capture.scope import Lane, Policy, Scope, live, policies
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
-from playhead.event.envelope import kind_of
+from playhead.event.envelope import kind_of, parse
 from playhead.event.plain import describe_error
 from playhead.settings import Settings
 from playhead.store.base import Store
@@ -27,6 +28,8 @@ from playhead.store.files import FileStore
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
 
 _run_of_this_process: str | None = None  # what RUN_VARIABLE said
+
+_adopting = threading.Lock()
 
 
 class Record(Span):
@@ -95,7 +98,7 @@ class Record(Span):
         if self._policy is not None:
             self._policies_inside = (*policies.get(), self._policy)
             lanes.install()  # so that the policy holds in threads too, recorded or not
-        outer = current.get()
+        outer = live()
         if outer is not None:
             self._role, self.recording, self._outside = "step", outer.recording, outer
             self.span = outer.recording.emit(self._step_started(outer, adopts=False), parent=outer.span)
@@ -121,12 +124,16 @@ class Record(Span):
         run = _run_of_process() if self._store is None else None
         if run is not None:
             recording = open_recording(store, settings, policy=self._policy, run=run)
-            self._role = "joined" if _is_adopted(store, run) else "adopted"
             self.recording = recording
             recording.root_span = "0"
             self._outside = Scope(recording, "0", Lane())
-            self.span = recording.emit(self._step_started(self._outside, adopts=self._role == "adopted"), parent="0")
+            with _adopting:  # of several threads that begin at once, one adopts
+                self._role = "joined" if _is_adopted(store, run) else "adopted"
+                started = self._step_started(self._outside, adopts=self._role == "adopted")
+                self.span = recording.emit(started, parent="0")
             self._inside = self._outside.inside(self.span)
+            if self._policy is not None:  # run.started was written before anybody knew of it
+                recording.keep_policy(self.span)
             return
         recording = open_recording(store, settings, policy=self._policy)
         self._role, self.recording = "run", recording
@@ -215,7 +222,10 @@ class Record(Span):
 
 def _is_adopted(store: Store, run: str) -> bool:
     """Say whether an agent has adopted this run before; a run has one request, that of the first."""
-    return any(b'"adopts":true' in line and kind_of(line) == "step.started" for line in store.lines(run))
+    for line in store.lines(run):
+        if b'"adopts":true' in line and kind_of(line) == "step.started" and parse(line).data.get("adopts") is True:
+            return True
+    return False
 
 
 def _store(given: Store | str | Path | None, settings: Settings) -> Store:

@@ -16,10 +16,10 @@ from playhead import settings as settings_module
 from playhead._ids import new_run_id
 from playhead._version import __version__
 from playhead.capture import forks, git, guard, lanes, origin, request
-from playhead.capture.gate import Gate, Shaped
+from playhead.capture.gate import Gate
 from playhead.capture.redact import Redactor
 from playhead.capture.scope import Policy, current
-from playhead.errors import LedgerClosed, PlayheadError, UsageError
+from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
 from playhead.event.keys import call_key
@@ -54,6 +54,8 @@ class Recording:
         self._cuts = 0
         self._pid = os.getpid()
         self._closed = False
+        self.told_late = False
+        self.closed = False  # nothing more can be recorded; a thread that outlives the run may still try
         self.root_span: str | None = None
         self._working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
@@ -114,6 +116,9 @@ class Recording:
         finishing: bool = False,
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it."""
+        if self.closed:
+            guard.too_late(self, kind)
+            return None
         try:
             if self._cuts != self._ledger.cuts:
                 self._cuts = self._ledger.cuts
@@ -158,6 +163,7 @@ class Recording:
         """Keep a file and record that it was created; return the name it got."""
         try:
             clean, counts = self._gate.file(data)
+            name = self._gate.file_name(name, counts)
             self._count(counts)
             stored = self.store.put_file(self.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
         except OSError as problem:
@@ -173,9 +179,9 @@ class Recording:
 
     def context_pack(self, pack: Any, parent: str | None = None) -> None:
         """Keep the context pack that is in force from now on."""
-        shaped = self._gate.shape({"pack": pack}, Held(_nothing))
-        self._count(shaped.redacted)
-        encoded = orjson.dumps(_unspilled(shaped)["pack"], option=orjson.OPT_INDENT_2) + b"\n"
+        plain, counts = self._gate.settle(pack)
+        self._count(counts)
+        encoded = orjson.dumps(plain, option=orjson.OPT_INDENT_2) + b"\n"
         lost = self.lost
         name = self.artifact(layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent)
         if name is None or self.lost != lost:
@@ -184,6 +190,11 @@ class Recording:
             self.store.put_file(self.id, layout.CONTEXT_PACK, self.store.file(self.id, f"artifacts/{name}"))
         except (OSError, PlayheadError) as problem:
             guard.absorb(problem, self, layout.CONTEXT_PACK)
+
+    def keep_policy(self, parent: str | None) -> None:
+        """Keep the policy of an agent that joined a run, as an artifact; the snapshot of the run is of its start."""
+        snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
+        self.artifact(layout.POLICY_SNAPSHOT, snapshot, role="policy", media="application/json", parent=parent)
 
     def start(self, started: kinds.RunStarted) -> None:
         """Write run.started with everything that is known about where the run came from."""
@@ -208,7 +219,7 @@ class Recording:
     def hash_recorded(self, recorded: Any) -> str | None:
         """Return the hash of an envelope in the form in which it will be stored."""
         try:
-            return request.hash_of(_unspilled(self._gate.shape({"input": recorded}, Held(_nothing)))["input"])
+            return request.hash_of(self._gate.settle(recorded)[0])
         except Exception as problem:
             guard.absorb(problem, self, "the envelope's hash")
             return None
@@ -242,7 +253,7 @@ class Recording:
         """Count redactions of the whole run, those in its last line included."""
         out = dict(self.redacted)
         try:
-            for rule, count in self._gate.shape(fields, Held(_nothing)).redacted.items():
+            for rule, count in self._gate.settle(fields)[1].items():
                 out[rule] = out.get(rule, 0) + count
         except Exception as problem:
             guard.absorb(problem, self, "the count of redactions")
@@ -263,6 +274,7 @@ class Recording:
         self._detach()
 
     def _detach(self) -> None:
+        self.closed = True
         forks.forget(self)
         lanes.uninstall()
         try:
@@ -272,7 +284,7 @@ class Recording:
         losses = self._ledger.pending_losses
         if losses:
             told = ", ".join(f"{count} × {reason}" for reason, count in losses.items())
-            guard.give_up(LedgerClosed(told), f"{self.id} lost events that could not even be declared", self.strict)
+            guard.give_up(WriteFailed(told), f"{self.id} lost events that could not even be declared", self.strict)
 
     @property
     def ledger(self) -> Ledger:
@@ -346,18 +358,9 @@ def policy_snapshot(policy: Policy | None) -> dict[str, Any]:
     return {"mode": "enforce", "policy": {"callable": name}}
 
 
-def _nothing(offset: int) -> Any:
-    raise LookupError(f"nothing was written, so there is no line at {offset}")
-
-
 def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:
     separator = b"," if len(encoded) > 2 else b""
     return b'%b%b"events":%d,"root":"%b"}' % (encoded[:-1], separator, seq + 1, root.encode())
-
-
-def _unspilled(shaped: Shaped) -> Any:
-    """Return a value with its large binaries back inside, for a file that people open."""
-    return inline_blobs(shaped.value, dict(shaped.blobs))
 
 
 # Kinds of the table that an author may write; the others would make a run say what the recorder did not see.

@@ -94,8 +94,7 @@ class Redactor:
         self._prepare()
         self._values = _Values(frozenset(names), _placeholders(frozenset(names)))
         if "env" in self.rules:
-            for value in secrets_of(os.environ if environ is None else environ):
-                self.add_known(value, "env")
+            self.learn(os.environ if environ is None else environ)
 
     def _prepare(self) -> None:
         """Gather what `suspicious` asks about the shapes."""
@@ -118,6 +117,11 @@ class Redactor:
     def generation(self) -> int:
         """Return a number that grows whenever a value becomes known: what was written before may hold that value."""
         return self._values.generation
+
+    def learn(self, environ: Mapping[str, str]) -> None:
+        """Redact the values of secret-looking variables from now on."""
+        for value in secrets_of(environ):
+            self.add_known(value, "env")
 
     def add_known(self, value: str, rule: str = "known") -> None:
         """Redact this value from now on, in every spelling.
@@ -171,7 +175,7 @@ class Redactor:
 
     def is_secret_field(self, key: str) -> bool:
         """Say whether the value of a field with this name is replaced as a whole."""
-        return self._fields is not None and folded(key) in self._fields.names
+        return self._fields is not None and self._fields.matches(key)
 
     def _smells(self, data: bytes, values: _Values) -> bool:
         for rare, needle, pattern in self._anywhere:
@@ -247,17 +251,34 @@ class Redactor:
         out: dict[str, Any] = {}
         changed = False
         for key, item in value.items():
-            if self._fields is not None and item and isinstance(item, str) and folded(key) in self._fields.names:
-                counts["field"] = counts.get("field", 0) + 1
-                new: Any = {"$redacted": "field"}
+            if key == "$dict" and isinstance(item, list):
+                new: Any = self._redact_pairs(item, counts)
             else:
-                new = self.redact(item, counts)
+                new = self._redact_field(key, item, counts)
             name = self.redact_text(key, counts)
             if name != key:
                 name = _unused(name, out, value)
             changed = changed or name is not key or new is not item
             out[name] = new
         return out if changed else value
+
+    def _redact_field(self, key: Any, item: Any, counts: dict[str, int]) -> Any:
+        """Redact what stands under a key: as a whole if the name says that it is secret, and it is or was a text."""
+        if isinstance(key, str) and self.is_secret_field(key) and _is_textual(item):
+            counts["field"] = counts.get("field", 0) + 1
+            return {"$redacted": "field"}
+        return self.redact(item, counts)
+
+    def _redact_pairs(self, pairs: list[Any], counts: dict[str, int]) -> list[Any]:
+        """Redact the pairs of an object whose keys are not all plain, as its fields."""
+        out = []
+        for pair in pairs:
+            if isinstance(pair, list) and len(pair) == 2:
+                key, item = self.redact(pair[0], counts), self._redact_field(pair[0], pair[1], counts)
+                out.append(pair if key is pair[0] and item is pair[1] else [key, item])
+            else:
+                out.append(self.redact(pair, counts))
+        return pairs if all(map(operator.is_, out, pairs)) else out
 
     def redact_text(self, text: str, counts: dict[str, int]) -> str:
         """Return the text without secrets; the same object if there are none."""
@@ -312,6 +333,16 @@ def _holds(needles: tuple[tuple[int, bytes], ...], data: bytes, start: int, end:
         if data.find(needle, start, end) >= 0:
             return True
     return False
+
+
+def _is_textual(item: Any) -> bool:
+    """Say whether a value is a text, or a mark that stands for one: bytes, odd text, an instance of a subclass."""
+    if isinstance(item, dict):
+        return next(iter(item), "") in _TEXTUAL_MARKS
+    return isinstance(item, str) and bool(item)
+
+
+_TEXTUAL_MARKS = frozenset({"$str", "$bytes", "$bytearray", "$as", "$enum", "$tuple", "$blob", "$repr", "$path"})
 
 
 def _placeholder(rule: str) -> str:

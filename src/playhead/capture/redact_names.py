@@ -44,12 +44,26 @@ class FieldTest:
         self._ending = itemgetter(slice(-letters - 1, None))
         self._endings = _endings(names, letters)
 
+    def matches(self, key: str) -> bool:
+        """Say whether a key is such a name, or ends in one after `_` or `-`: `db_password`."""
+        name = folded(key)
+        if name in self.names:
+            return True
+        at = name.find("_")
+        while at >= 0:
+            if name[at + 1 :] in self.names:
+                return True
+            at = name.find("_", at + 1)
+        return False
+
     def within(self, encoded: bytes) -> bool:
         """Say whether compact JSON may hold such a field with a text, or a mark in place of one.
 
         A key is followed by a colon, so it ends one of the pieces between colons. Cutting at single bytes and looking
         up the ends is several times faster than searching for the names.
         """
+        if b'"$dict"' in encoded:
+            return True  # its keys are followed by commas
         if self._endings.isdisjoint(map(self._ending, encoded.split(b":"))):
             return False
         return self._pattern.search(encoded) is not None
@@ -57,7 +71,7 @@ class FieldTest:
     @functools.cached_property
     def _pattern(self) -> re.Pattern[bytes]:
         names = "|".join(re.escape(name).replace("_", "[_-]") for name in sorted(self.names))
-        return re.compile(rf'"(?:{names})":(?:"(?!")|\{{"\$)'.encode(), re.IGNORECASE)
+        return re.compile(rf'"(?:[^"]*[_-])?(?:{names})":(?:"(?!")|\{{"\$)'.encode(), re.IGNORECASE)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from typing import Any
 
 from playhead.errors import UsageError
 from playhead.event.keys import envelope_hash
-from playhead.event.plainer import plain
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,3 @@ class Envelope:
 def hash_of(recorded: Mapping[str, Any]) -> str:
     """Return the hash of an envelope as recorded: plain, redacted, resolved."""
     return envelope_hash(str(recorded.get("intent")), recorded.get("payload"), recorded.get("metadata") or {})
-
-
-def hash_request(envelope: Envelope, redact: Any) -> str:
-    """Return the hash that a run recorded for this request would have; `redact` is the redactor's function."""
-    return hash_of(redact(plain(envelope.as_dict()), {}))

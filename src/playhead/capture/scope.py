@@ -42,3 +42,9 @@ Policy = Callable[..., Any]
 # The policies in force, outermost first. Apart from the scope: a policy holds whether or not anything is recorded.
 policies: ContextVar[tuple[Policy, ...]] = ContextVar("playhead_policies", default=())
 current: ContextVar[Scope | None] = ContextVar("playhead_scope", default=None)
+
+
+def live() -> Scope | None:
+    """Return the current scope; None where there is none, or where its run has ended meanwhile."""
+    scope = current.get()
+    return None if scope is None or scope.recording.closed else scope

@@ -14,7 +14,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
-from playhead.capture.scope import Scope, current
+from playhead.capture.scope import Scope, current, live
 from playhead.event import kinds
 from playhead.event.plain import describe_error
 
@@ -52,7 +52,7 @@ class Span:
 
     def begin(self) -> None:
         """Record the opening event, where a run is current."""
-        scope = self._outside = current.get()
+        scope = self._outside = live()
         if scope is not None:
             self.span = scope.recording.emit(self.opening(scope), parent=scope.span)
             self._inside = scope.inside(self.span)
@@ -214,7 +214,7 @@ def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     try:
         signature = _signature(function)
         bound = signature.bind(*args, **kwargs)
-    except TypeError:
+    except (TypeError, ValueError):
         return {"args": list(args), "kwargs": dict(kwargs)}  # the call itself will raise, and that is recorded
     out: dict[str, Any] = {}
     for position, (name, parameter) in enumerate(signature.parameters.items()):
@@ -276,7 +276,7 @@ def around(
 
 
 def _idle(make: Callable[..., Any]) -> bool:
-    return current.get() is None and not getattr(make, "starts_run", False)
+    return live() is None and not getattr(make, "starts_run", False)
 
 
 def _around_generator(function: Any, make: Any, returned: Any) -> Any:

@@ -13,6 +13,7 @@ import datetime as dt
 import decimal
 import enum
 import fractions
+import hashlib
 import os
 import pathlib
 import re
@@ -67,6 +68,16 @@ class Mark(dict[str, Any]):
     """A marked value; told apart from an agent's own dict, whose `$` keys must be escaped."""
 
 
+def as_marks(value: Any) -> Any:
+    """Return a value that was read from JSON so that its marks are marks again, and not an agent's own keys."""
+    if isinstance(value, list):
+        return [as_marks(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    items = {key: as_marks(item) for key, item in value.items()}
+    return Mark(items) if next(iter(items), "").startswith("$") else items
+
+
 def class_name(kind: type) -> str:
     """Name a class so that a person can find it."""
     try:
@@ -88,12 +99,13 @@ def mark(value: Any) -> Any:
         return _unrepresentable(kind, problem)
 
 
-def text_mark(value: str) -> Any:
-    """Return the value itself, or its mark when it holds lone surrogates."""
+def text_mark(value: str, gate: Callable[[bytes], bytes] | None = None) -> Any:
+    """Return the value itself, or its mark when it holds lone surrogates; its bytes pass the gate first."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        return Mark({"$str": _base64(value.encode("utf-8", "surrogatepass"))})
+        data = value.encode("utf-8", "surrogatepass")
+        return Mark({"$str": _base64(data if gate is None else gate(data))})
     return value
 
 
@@ -194,7 +206,31 @@ def _fields_of(value: Any, kind: type) -> Mapping[str, Any] | None:
 
 def _short(text: str) -> str:
     over = len(text) - _limits.REPR_CHARACTERS_MAX
-    return text if over <= 0 else f"{text[: _limits.REPR_CHARACTERS_MAX]}… and {over} more characters"
+    if over <= 0:
+        return text
+    # The digest keeps two values apart that differ only in what is left out.
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{text[: _limits.REPR_CHARACTERS_MAX]}… and {over} more characters, sha256 {digest}"
+
+
+def fingerprint(value: Any) -> str:
+    """Return a digest of a value that is too deep to be written, so that two different ones stay different."""
+    seen: set[int] = set()
+    digest = hashlib.sha256()
+    todo = [value]
+    while todo and len(seen) < _limits.FINGERPRINT_CONTAINERS_MAX:
+        node = todo.pop()
+        if isinstance(node, (dict, list, tuple)):
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            digest.update(f"{type(node).__name__} {len(node)}\0".encode())
+            todo.extend(part for pair in node.items() for part in pair) if isinstance(node, dict) else todo.extend(node)
+        elif node is None or isinstance(node, (str, int, float, bytes)):
+            digest.update(f"{type(node).__name__} {node!r}\0".encode("utf-8", "surrogatepass"))
+        else:
+            digest.update(f"{class_name(type(node))}\0".encode())
+    return digest.hexdigest()[:16]
 
 
 def _unrepresentable(kind: type, problem: BaseException) -> Mark:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.event.plain import Mark, mark, text_mark
+from playhead.event.plain import Mark, fingerprint, mark, text_mark
 
 dumps = orjson.dumps
 
@@ -170,7 +170,7 @@ class Plainer:
             self.size = len(value)
             if self.size > _MIN:
                 self.long.append(value)
-            return text_mark(value) if self.careful else value
+            return text_mark(value, self.gate) if self.careful else value
         if kind is float:
             if value - value == 0.0:
                 self.floats.append(value)
@@ -208,7 +208,7 @@ class Plainer:
                     small += length
                 if not self.careful:
                     continue
-                new: Any = text_mark(item)
+                new: Any = text_mark(item, self.gate)
             elif item is None or kind is bool:
                 continue
             elif kind is int:
@@ -328,7 +328,8 @@ class Plainer:
                 raise _Cyclic
             return Mark({"$cycle": len(self.path) - self.path.index(id(value))})
         if depth > self.depth_max:
-            return Mark({"$repr": f"<nested more than {self.depth_max} levels>", "type": type(value).__name__})
+            told = f"<nested more than {self.depth_max} levels, sha256 {fingerprint(value)}>"
+            return Mark({"$repr": told, "type": type(value).__name__})
         if not self.tracked_from:
             self.room -= 1
             if self.room < 0:

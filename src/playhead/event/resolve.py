@@ -36,19 +36,26 @@ class Resolver:
         self._blob = blob
         self._private = private
         self._known: OrderedDict[str, Any] = OrderedDict()
-        self._following: set[str] = set()  # references being followed: one that leads back to itself is refused
         self._underway: set[str] = set()
+        self._weights: dict[str, int] = {}  # containers behind a reference, all expanded
+        self._containers = 0
 
     def resolve(self, value: Any) -> Any:
         """Return the value with every reference replaced; parts without any are returned as they are."""
+        self._containers = 0
+        return self._value(value)
+
+    def _value(self, value: Any) -> Any:
         if type(value) is list:
-            items = [self.resolve(item) for item in value]
+            self._count(1)
+            items = [self._value(item) for item in value]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         if type(value) is not dict:
             return value
         if (first := next(iter(value), "")) in _REFERENCES:
             return self._reference(first, value)
-        fields = {key: self.resolve(item) for key, item in value.items()}
+        self._count(1)
+        fields = {key: self._value(item) for key, item in value.items()}
         return fields if any(fields[key] is not value[key] for key in value) else value
 
     def _reference(self, name: str, value: dict[str, Any]) -> Any:
@@ -59,7 +66,7 @@ class Resolver:
                 case "$extends":
                     return self._array(value)
                 case "$blob":
-                    return self.resolve(self._load(value))
+                    return self._value(self._load(value))
                 case _:
                     return self._committed(value)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as problem:  # no Playhead wrote that
@@ -67,26 +74,37 @@ class Resolver:
 
     def _committed(self, value: dict[str, Any]) -> Any:
         data = self._private(value["$commit"]) if self._private else None
-        return value if data is None else self.resolve(orjson.loads(data))
+        return value if data is None else self._value(orjson.loads(data))
 
     def _target(self, reference: str) -> Any:
         if reference in self._known:
             self._known.move_to_end(reference)
+            self._count(self._weights[reference])
             return self._known[reference]
         if reference in self._underway:
             raise MissingContent(f"{reference} refers to itself")
         self._underway.add(reference)
+        before = self._containers
         try:
-            out = self.resolve(self._locate(reference))
+            out = self._value(self._locate(reference))
         finally:
             self._underway.discard(reference)
-        self._keep(reference, out)
+        self._keep(reference, out, self._containers - before)
         return out
 
-    def _keep(self, reference: str, value: Any) -> None:
+    def _count(self, containers: int) -> None:
+        self._containers += containers
+        if self._containers > _limits.RESOLVED_CONTAINERS_MAX:
+            raise MissingContent(
+                f"a value has more than {_limits.RESOLVED_CONTAINERS_MAX} parts: references multiply it"
+            )
+
+    def _keep(self, reference: str, value: Any, weight: int) -> None:
         self._known[reference] = value
+        self._weights[reference] = weight
         if len(self._known) > _limits.RESOLVED_LINES_CACHED_MAX:
-            self._known.popitem(last=False)
+            dropped, _ = self._known.popitem(last=False)
+            del self._weights[dropped]
 
     def _array(self, node: dict[str, Any]) -> list[Any]:
         tails: list[tuple[int, list[Any]]] = []
@@ -100,17 +118,21 @@ class Resolver:
             seq = _earlier(reference, seq)
             items = self._known.get(reference)
             base = self._locate(reference) if items is None else None
+        before = self._containers
         if items is None:
-            items = self.resolve(base)
+            items = self._value(base)
+        else:
+            self._count(self._weights[reference])
         if type(items) is not list:
             raise MissingContent(f"{reference} is not an array, though another event extends it")
         for left in range(len(tails) - 1, -1, -1):
             if not left:
-                self._keep(node["$extends"], items)  # the next turn extends this one, and finds its beginning here
+                # The next turn extends this one, and finds its beginning here.
+                self._keep(node["$extends"], items, self._containers - before)
             keep, then = tails[left]
             if keep > len(items):
                 raise MissingContent(f"{reference} has {len(items)} items, {keep} are referred to")
-            items = [*items[:keep], *(self.resolve(item) for item in then)]
+            items = [*items[:keep], *(self._value(item) for item in then)]
         return items
 
     def _locate(self, reference: str) -> Any:

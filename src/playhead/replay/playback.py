@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from playhead.capture.gate import Gate
 from playhead.capture.recording import default_settings, shared_redactor
-from playhead.capture.request import Envelope, hash_request
+from playhead.capture.request import Envelope, hash_of
 from playhead.errors import EnvelopeMismatch, MissingContent, NotReplayable, PlayheadError, RecordedError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS, OPENING_TO_CLOSING
-from playhead.event.plain import restore
+from playhead.event.plain import as_marks, restore
+from playhead.ledger.verify import Verification
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store.reader import RunReader
 from playhead.views.spans import SpanView
@@ -48,6 +50,7 @@ def playback(
     force: bool = False,
     plain: bool = False,
     types: Mapping[str, type] | None = None,
+    verification: Verification | None = None,
 ) -> PlaybackResult:
     """Return the recorded outcome; refuse unless the run is replayable.
 
@@ -56,7 +59,7 @@ def playback(
     """
     if envelope is not None:
         check_envelope(reader, envelope)
-    state = readiness(reader)
+    state = readiness(reader, verification)
     if not state.replayable:
         told = "; ".join(f"{reason}: {state.detail[reason]}" for reason in state.reasons)
         if not force:
@@ -75,20 +78,28 @@ def playback(
 
 def check_envelope(reader: RunReader, envelope: Envelope | Mapping[str, Any]) -> None:
     """Raise EnvelopeMismatch unless this is the request that the run recorded."""
-    asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
-    actual = envelope_hash(asked)
+    possible = envelope_hashes(envelope)
     expected = recorded_envelope_hash(reader)
-    if expected != actual:
+    if expected not in possible:
         raise EnvelopeMismatch(
-            f"this is not the request that {reader.id} recorded: {_short(expected)} there, {_short(actual)} given",
+            f"this is not the request that {reader.id} recorded: {_short(expected)} there, {_short(possible[0])} given",
             expected=expected or "",
-            actual=actual,
+            actual=possible[0],
         )
 
 
-def envelope_hash(envelope: Envelope) -> str:
-    """Return the hash that a run of this request has, here and now: with the redaction that is in force."""
-    return hash_request(envelope, shared_redactor(default_settings()).redact)
+def envelope_hashes(envelope: Envelope | Mapping[str, Any]) -> list[str]:
+    """Return the hashes that a run of this request may have, here and now: with the redaction that is in force.
+
+    A mapping comes from JSON, where a recorded request has its marks (`$tuple`) as keys: it is read both ways.
+    """
+    gate = Gate(shared_redactor(default_settings()))
+    asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
+    found = [hash_of(gate.settle(asked.as_dict())[0])]
+    if not isinstance(envelope, Envelope):
+        marked = hash_of(gate.settle(as_marks(asked.as_dict()))[0])
+        found += [marked] if marked not in found else []
+    return found
 
 
 def recorded_envelope_hash(reader: RunReader) -> str | None:

@@ -48,7 +48,7 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
     """Read a run to its end and judge it."""
     verification = verification or verify_run(reader)
     found: dict[str, str] = {}
-    if verification.integrity.verdict == "broken":
+    if verification.integrity.verdict == "broken" or verification.integrity.reason == "cut_tail":
         found["integrity_broken"] = verification.integrity.message or REASONS["integrity_broken"]
     finished: Event | None = None
     open_spans = OpenSpans()

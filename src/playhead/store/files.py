@@ -66,7 +66,7 @@ class FileStore:
             raise StoreError(f"not a run id: {run!r}", hint="A run id is `run_` and 26 characters.")
         folder = self.folder(run)
         try:
-            self._refuse_newer()
+            self.refuse_newer()
             if create:
                 self._create(folder)
             elif not layout.timeline(folder).exists():
@@ -127,7 +127,8 @@ class FileStore:
         with contextlib.suppress(FileExistsError):
             self._disk.mkdir(path)
 
-    def _refuse_newer(self) -> None:
+    def refuse_newer(self) -> None:
+        """Raise StoreTooNew where a newer Playhead wrote this store: it is read, not written."""
         if self.version() > layout.STORE_VERSION:
             raise StoreTooNew(f"{self.root} has format {self.version()}, this Playhead writes {layout.STORE_VERSION}")
 
@@ -168,8 +169,11 @@ class FileStore:
         path = layout.blob(self.root, digest)
         try:
             self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
+            whole = path.read_bytes() == data  # one that was damaged must not spoil this run as well
         except FileNotFoundError:
             self._make_folder(path.parent)
+            whole = False
+        if not whole:
             self._put(path, data)
         return digest
 
@@ -255,6 +259,7 @@ class FileStore:
         return data[32:]
 
     def delete(self, run: str) -> None:
+        self.refuse_newer()
         folder = self.folder(run)
         if not is_run_id(run) or not folder.is_dir():
             raise RunNotFound(f"no run {run} in {self.root}")
@@ -336,10 +341,9 @@ class OneRun(FileStore):
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
     """Yield the lines of a timeline file, each with its newline; a torn last one without."""
-    try:
-        file = path.open("rb", buffering=_limits.READ_CHUNK_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        raise RunNotFound(f"no timeline at {path}") from None
+    if not path.is_file():  # not there, or a pipe, which would be waited for
+        raise RunNotFound(f"no timeline at {path}")
+    file = path.open("rb", buffering=_limits.READ_CHUNK_BYTES)
     with file:
         file.seek(start)
         while line := file.readline(_limits.LINE_BYTES_MAX):

@@ -27,6 +27,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     store = open_store(args.store)
     if not layout.runs_dir(store.root).is_dir():
         raise StoreError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
+    store.refuse_newer()
     began = time.monotonic()
     done = 0
     with out.progress(sum(1 for _ in store.runs()), "reading runs") as advance, open_index(store) as index:

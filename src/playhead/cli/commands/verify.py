@@ -90,7 +90,7 @@ def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Verification]
                 found.append(verify_run(RunReader(store, id), known_head=head, deep=deep))
             except RunNotFound:
                 if store.folder(id).is_dir():  # else it was pruned meanwhile
-                    found.append(_without_timeline(id))
+                    found.append(_without_timeline(id, known=head is not None))
             advance(1)
     # What the index remembers and the disk does not have was removed behind Playhead's back.
     found += [_gone(id, head[0]) for id, head in heads.items() if not store.folder(id).exists()]
@@ -101,8 +101,13 @@ def _looks_like_a_run(folder: Path) -> bool:
     return folder.is_dir() and (layout.artifacts_dir(folder).is_dir() or layout.context_pack(folder).is_file())
 
 
-def _without_timeline(id: str) -> Verification:
-    return _unreadable(id, "the run directory has no timeline")
+def _without_timeline(id: str, known: bool = True) -> Verification:
+    """Judge a run directory without a timeline: it was removed, or its process died before the first event."""
+    if known:
+        return _unreadable(id, "the run directory has no timeline")
+    why = "the process ended before the first event was written"
+    completeness = Completeness(verdict="unfinished", detail=why)
+    return Verification(run=id, level="open tail", integrity=Integrity(), completeness=completeness)
 
 
 def _gone(id: str, head_seq: int | None) -> Verification:
