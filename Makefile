@@ -21,7 +21,7 @@ test: $(STAMP) check  ## run the whole suite
 
 test-hard: $(STAMP)  ## run the long forms too: every byte flip, 200 kills, every system call failing
 	@scripts/test-tools
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hard or not hard' --timeout 3600
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hard or not hard' --timeout 3600 --hypothesis-profile search
 
 check: $(STAMP)  ## lint and type-check
 	@$(BIN)/ruff check src tests bench

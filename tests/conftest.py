@@ -8,8 +8,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# No deadline: the machine may be busy. The long forms of property tests ask for more examples themselves.
-hypothesis.settings.register_profile("playhead", deadline=None)
+# No deadline: the machine may be busy. The same examples every time, so that a red run is about the change at hand;
+# `make test-hard` searches for new ones.
+hypothesis.settings.register_profile("playhead", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile("playhead")
 
 # Tests run in folders of their own: programs that they start must still find a source that was named relatively.
