@@ -294,3 +294,21 @@ def test_unknown_effects_and_empty_names_are_refused_where_they_are_written() ->
         playhead.tool(effects=["destroy"])
     with pytest.raises(playhead.PlayheadError, match="non-empty"):
         playhead.step("  ")
+
+
+def test_one_step_object_may_be_entered_again_and_inside_itself() -> None:
+    step = playhead.step("again")
+    with playhead.record("reentered"):
+        with step:
+            playhead.note("one")
+            with step:
+                playhead.note("two")
+            playhead.note("three")
+        with step:
+            playhead.note("four")
+    started = [event for event in recorded() if event.kind == "step.started"]
+    finished = [event.span for event in recorded() if event.kind == "step.finished"]
+    outer, inner, later = (event.span for event in started)
+    assert finished == [inner, outer, later]
+    parents = {event.data["text"]: event.parent for event in recorded() if event.kind == "note.added"}
+    assert parents == {"one": outer, "two": inner, "three": outer, "four": later}

@@ -33,7 +33,7 @@ def outcome(error: BaseException | None) -> kinds.Status:
 
 
 class Span:
-    """What lies between an opening and a closing event. Used once."""
+    """What lies between an opening and a closing event. One object may be entered again, also inside itself."""
 
     def __init__(self) -> None:
         self.span: str | None = None
@@ -41,6 +41,7 @@ class Span:
         self._outside: Scope | None = None
         self._inside: Scope | None = None
         self._token: Token[Scope | None] | None = None
+        self._around: list[Any] = []  # the same four, of the entries that this one is inside of
 
     def opening(self, scope: Scope) -> kinds.Payload:
         """Return the event that opens this span."""
@@ -53,6 +54,7 @@ class Span:
     def begin(self) -> None:
         """Record the opening event, where a run is current."""
         scope = self._outside = live()
+        self.span = self._inside = None
         if scope is not None:
             self.span = scope.recording.emit(self.opening(scope), parent=scope.span)
             self._inside = scope.inside(self.span)
@@ -82,9 +84,9 @@ class Span:
             current.reset(token)
 
     def __enter__(self) -> Self:
+        self._around.append((self.span, self._outside, self._inside, self._token))
         self.begin()
-        if self._inside is not None:
-            self._token = current.set(self._inside)
+        self._token = None if self._inside is None else current.set(self._inside)
         return self
 
     def __exit__(
@@ -97,6 +99,9 @@ class Span:
             except ValueError:  # entered in another context, as when a task is finalised by the collector
                 current.set(self._outside)
         self.end(error)
+        if len(self._around) > 1:
+            self.span, self._outside, self._inside, self._token = self._around[-1]
+        self._around.pop()
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
