@@ -36,9 +36,9 @@ class Lines:
     def write(self, value: dict[str, Any], held: Held | None = None) -> int:
         held = held or self.held
         plainer = Plainer()
-        shaped, news = held.shape(plainer.value(value), plainer)
+        encoded, news = held.encode(plainer.value(value), plainer)
         self.blobs.update(plainer.blobs)
-        self.encoded.append(orjson.dumps(shaped))
+        self.encoded.append(encoded)
         seq = len(self.encoded) - 1
         if news is not None:
             held.remember(seq, news, seq)  # the seq serves as the offset

@@ -59,11 +59,11 @@ class Writer:
 
     def _shape(self, fields: dict[str, Any]) -> tuple[bytes, Any]:
         plainer = Plainer()
-        shaped, news = self.held.shape(plainer.value(fields), plainer)
+        encoded, news = self.held.encode(plainer.value(fields), plainer)
         for digest, blob in plainer.blobs:
             assert self.store.put_blob(blob) == digest
             self.blobs[digest] = blob
-        return orjson.dumps(shaped), news
+        return encoded, news
 
 
 def write() -> Writer:

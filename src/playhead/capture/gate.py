@@ -7,8 +7,6 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from orjson import dumps
-
 from playhead.capture.redact import Redactor
 from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
@@ -51,8 +49,7 @@ class Gate:
         try:
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
-            shaped, news = held.shape(value, plainer)
-            encoded = dumps(shaped)
+            encoded, news = held.encode(value, plainer)
         except (TypeError, UnicodeEncodeError, RecursionError) as problem:  # lone surrogates; deeper than the stack
             counts.clear()
             plainer = Plainer(plainer.gate, self._keys, careful=True)
@@ -60,8 +57,7 @@ class Gate:
                 plainer.depth_max = _SHALLOW
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
-            shaped, news = held.shape(value, plainer)
-            encoded = dumps(shaped)
+            encoded, news = held.encode(value, plainer)
         if (
             plainer.secret_fields
             or redactor.suspicious_text(encoded)
@@ -72,8 +68,7 @@ class Gate:
                 plainer, binary_blobs = Plainer(marked=True), plainer.blobs[:binaries]
                 plainer.blobs = binary_blobs
                 value = plainer.value(clean)
-                shaped, news = held.shape(value, plainer)
-                encoded = dumps(shaped)
+                encoded, news = held.encode(value, plainer)
         return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
 
     def settle(self, value: Any) -> tuple[Any, dict[str, int]]:

@@ -54,7 +54,7 @@ class Plainer:
     tracked_from = _TRACKED_FROM
     room = 0  # containers that are still gone into, once a cycle was found
     size = 0  # of the value looked at last, approximately
-    surveyed = False  # by the fast walk: `size` and what is long is known, the size of each container is not
+    surveyed = False  # by the fast walk: what is long is known, the size of each container is not
 
     secret_fields = False  # found a key that `keys` calls secret
 
@@ -117,21 +117,18 @@ class Plainer:
         """
         todo: list[Any] = [value]
         long, usual = self.long, self.keys.usual
-        total = 0
         for node in todo:
+            items: Any = node
             if type(node) is dict:
                 if not node.keys() <= usual:
                     self._look_at_keys(node)
                 items = node.values()
-            else:
-                items = node
             small = 10 * len(node)
             for item in items:
                 kind = type(item)
                 if kind is str:
                     size = len(item)
                     if size > _MIN:
-                        total += size
                         long.append(item)
                     else:
                         small += size
@@ -147,12 +144,10 @@ class Plainer:
                     self.floats.append(item)
                 else:
                     raise _NotPlain
-            total += small
             if small > _MIN and type(node) is dict:
                 self.dense[id(node)] = node
             if len(todo) > _SURVEYED_MAX:
                 raise _NotPlain  # perhaps a cycle
-        self.size = total
 
     def _look_at_keys(self, value: dict[Any, Any]) -> None:
         for key in value:

@@ -1,6 +1,6 @@
 """Write repeated content once: `$same`, `$extends` and blobs.
 
-`Held.shape` visits the large containers of a plain value, from the top, and replaces what this writer has written
+`Held.encode` visits the large containers of a plain value, from the top, and replaces what this writer has written
 before. An event that repeats nothing is recognised as such and encoded by one call, and a conversation of n turns costs
 n, not n². Content is compared as encoded bytes or as text, never by Python's `==`, for which 1, 1.0 and True are equal.
 """
@@ -68,25 +68,28 @@ class Held:
         self.held_bytes = 0
         self._offsets = {}
 
-    def shape(self, value: Any, plainer: Plainer) -> tuple[Any, News | None]:
-        """Replace what this run already holds, and spill what is too large for a line.
+    def encode(self, value: Any, plainer: Plainer) -> tuple[bytes, News | None]:
+        """Encode a value, with what this run already holds replaced and what is too large for a line spilled.
 
-        Returns what to encode, and what to `remember` once it is written.
+        Returns the JSON, and what to `remember` once it is written.
         """
-        size = plainer.size if plainer.surveyed else plainer.big.get(id(value), 0)
-        if size <= _MIN:
-            return value, None
-        if size * 4 <= _MAX:  # nothing in it can be too large for a line
-            content: list[str | bytes] = [*plainer.long, *map(_head, plainer.lists)]
-            if plainer.dense:
-                content += [dumps(item) for item in plainer.dense.values() if item is not value]
-            if self.known.keys().isdisjoint(content):
-                return value, News(content, [], [], size)
+        held = self.known.keys()
+        if held.isdisjoint(plainer.long):
+            encoded = dumps(value)
+            if len(encoded) <= _MIN:
+                return encoded, None
+            if len(encoded) <= _MAX:  # nothing in it is too large for a line
+                content: list[str | bytes] = [*map(_head, plainer.lists)]
+                if plainer.dense:
+                    objects = [dumps(item) for item in plainer.dense.values() if item is not value]
+                    content += [item for item in objects if len(item) > _MIN]
+                if held.isdisjoint(content):
+                    return encoded, News([*plainer.long, *content], [], [], len(encoded))
         plainer.measure(value)
         news = News([], [], [], 0)
         if id(value) in plainer.big:
             value = self._dict(value, None, plainer, news, root=True)
-        return value, news
+        return dumps(value), news
 
     def remember(self, seq: int, news: News, offset: int) -> None:
         """Note content that line `seq`, which begins at byte `offset`, now holds."""
