@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+# A job in the background is started with these ignored, and so would be everything that the tests start.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # No deadline: the machine may be busy. The same examples every time, so that a red run is about the change at hand;
 # `make test-hard` searches for new ones.

@@ -40,7 +40,11 @@ def test_a_secret_in_the_name_of_an_artifact_is_redacted_and_the_run_verifies(tm
         {"password": Text("hunter-2-secret")},
         {"password": b"hunter-2-secret"},
         {"password": "hunter-2-secret\ud800"},
-        {"password": ("hunter-2-secret",)},
+        {1: "x", "password": "hunter-2-secret"},
+        {"$x": 1, "db-password": "hunter-2-secret"},
+        {"a": {(1, 2): "k", "api_key": "hunter-2-secret"}},
+        {"password": b"hunter-2-secret" * 40},
+        {"mein_Schl\u00fcssel_password": "hunter-2-secret"},
         {"db_password": "hunter-2-secret"},
         {"nested": [{"X-Api-Key": "hunter-2-secret"}]},
     ],
@@ -92,3 +96,28 @@ def test_a_run_is_found_again_by_its_request_whatever_it_holds(payload: Any) -> 
     assert found.id == run.id
     assert found.input is not None
     assert found.playback(envelope=found.input).payload == 1, "and by the request as it was recorded"
+
+
+@pytest.mark.parametrize("name", ["forgot_password", "reset-password", "has_secret", "max_tokens", "password_hint"])
+def test_fields_that_are_only_about_a_secret_are_kept(name: str) -> None:
+    with playhead.record("kept"):
+        playhead.note("x", {name: "hunter-2-secret"})
+    data = next(event for event in playhead.load("@last").events() if event.kind == "note.added").data["data"]
+    assert data == {name: "hunter-2-secret"}
+
+
+def test_artifacts_know_variables_that_came_late_and_names_stay_usable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with playhead.record("late"):
+        monkeypatch.setenv("LATE_TOKEN", "late-name-secret-99")
+        playhead.artifact("late-name-secret-99.txt", "content late-name-secret-99")
+        long = playhead.artifact("n" * 175 + "late-name-secret-99", "y")
+    nowhere("late-name-secret-99", tmp_path / ".playhead")
+    assert long is not None
+    assert playhead.load("@last").artifact(long) == b"y"
+
+
+@pytest.mark.parametrize("payload", [{1: "a"}, {"$blob": "a"}, {"$same": "0#/x"}, {"$tuple": [1]}])
+def test_any_mapping_can_be_asked_for(payload: Any) -> None:
+    assert playhead.find(envelope={"intent": "x", "payload": payload}) is None

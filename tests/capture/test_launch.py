@@ -292,6 +292,32 @@ def test_of_several_agents_in_one_program_the_first_adopts_the_run(store: Path, 
     assert started == [True, False]
 
 
+@pytest.mark.parametrize("attempt", range(4))
+def test_of_several_processes_that_begin_at_once_one_adopts_the_run(store: Path, tmp_path: Path, attempt: int) -> None:
+    (tmp_path / "program.py").write_text(
+        "import os, sys, time, playhead\n"
+        "@playhead.agent('worker')\n"
+        "def worker(n):\n"
+        "    time.sleep(0.01 * (3 - n))\n"
+        "    return f'answer {n}'\n"
+        "start = time.time() + 0.2\n"
+        "for n in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        time.sleep(max(0, start - time.time()))\n"
+        "        worker(n)\n"
+        "        os._exit(0)\n"
+        "for n in range(4): os.wait()\n"
+    )
+    code, _, _ = launched(store, [sys.executable, str(tmp_path / "program.py")])
+    assert code == 0
+    run = only_run(store)
+    assert_whole(run)
+    adopting = [e for e in run.events() if e.kind == "step.started" and e.data.get("adopts")]
+    assert len(adopting) == 1
+    asked = adopting[0].data["input"]["payload"]["n"]
+    assert run.playback(envelope={"intent": "worker", "payload": {"n": asked}}).payload == f"answer {asked}"
+
+
 def test_the_error_of_an_agent_is_the_error_of_the_run(store: Path, agent: list[str]) -> None:
     code, _, err = launched(store, [*agent, "99+2"])
     assert code == 1

@@ -49,7 +49,8 @@ def test_a_character_is_never_cut_even_when_its_end_is_overdue() -> None:
     assert pieces.take(b"price: 5 " + euro[:1]) == []
     assert pieces.overdue() == ["price: 5 "]
     assert pieces.take(euro[1:]) == []
-    assert pieces.overdue() == ["€"]
+    assert pieces.overdue() == [], "a word waits for its end"
+    assert pieces.rest() == ["€"]
 
 
 def test_half_a_character_at_the_end_is_kept_as_bytes() -> None:
@@ -118,3 +119,22 @@ def test_a_token_at_the_end_of_a_full_piece_goes_into_the_next_one() -> None:
     out += pieces.rest()
     assert "".join(str(piece) for piece in out).encode() == filler + token + b" " + filler
     assert sum(token.decode() in str(piece) for piece in out) == 1
+
+
+def test_a_long_line_is_cut_at_a_blank_so_that_an_address_stays_whole() -> None:
+    secret = b"postgres://bob:s3cretPassw0rd!@db.host/x"
+    for shift in range(0, len(secret), 3):
+        pieces = Pieces()
+        filler = b"x" * (_limits.OUTPUT_PIECE_BYTES_MAX - len(secret) + shift - 1) + b" "
+        out = [*pieces.take(filler + secret + b" and more"), *pieces.rest()]
+        assert sum(secret.decode() in str(piece) for piece in out) == 1
+
+
+def test_a_line_of_long_words_takes_no_time() -> None:
+    import time
+
+    began = time.process_time()
+    pieces = Pieces()
+    pieces.take((b"A" * 16300 + b'","k":"') * 16)
+    pieces.overdue()
+    assert time.process_time() - began < 1

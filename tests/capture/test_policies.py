@@ -103,3 +103,25 @@ def test_a_generator_agent_has_its_policy_only_while_it_runs() -> None:
     assert next(generator)
     assert not denied("fs.delete")
     assert list(generator) == [True]
+
+
+def test_a_record_left_in_another_context_takes_only_its_own_policy_with_it() -> None:
+    with playhead.record("outer", policy=no_deletes):
+        inner = playhead.record("inner", policy=no_writes)
+        thread = threading.Thread(target=inner.__enter__)
+        thread.start()
+        thread.join()
+        inner.__exit__(None, None, None)
+        assert denied("fs.delete")
+
+
+def test_a_run_that_cannot_be_opened_strictly_leaves_no_patch_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    before = threading.Thread.start
+    for _ in range(3):
+        with (
+            pytest.raises(playhead.PlayheadError),
+            playhead.record("x", policy=no_writes, store=tmp_path / "file", strict=True),
+        ):
+            pass
+    assert threading.Thread.start is before

@@ -6,6 +6,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ import pydantic
 import pytest
 from tests.event.values import alike, stored
 
-from playhead.event.plain import class_name, describe_error, restore
+from playhead.event.plain import class_name, describe_error, fingerprint, restore
 from playhead.event.plainer import plain
 
 
@@ -279,3 +280,20 @@ def test_an_error_that_cannot_be_looked_at_is_still_described() -> None:
     assert described["type"] == class_name(_BadError)
     assert "RuntimeError" in described["message"]
     assert stored(_BadError())["$error"]["type"] == class_name(_BadError)
+
+
+def test_the_digest_of_what_is_too_deep_goes_by_content_alone() -> None:
+    shared = [1]
+    assert fingerprint([shared, shared]) == fingerprint([[1], [1]])
+    assert fingerprint([Decimal(1)]) != fingerprint([Decimal(2)])
+    assert fingerprint({1, 2, 3}) == fingerprint({3, 2, 1}) != fingerprint({1, 2, 4})
+    assert fingerprint([10**5000]) != fingerprint([10**5000 + 1])
+
+    class Hostile(str):
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert fingerprint([Hostile("x")])
+    loop: list[Any] = []
+    loop.append(loop)
+    assert fingerprint(loop)

@@ -7,6 +7,9 @@ import os
 import re
 from typing import Any, NamedTuple
 
+from orjson import dumps
+
+from playhead import _limits
 from playhead.capture.redact import Redactor
 from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
@@ -38,9 +41,8 @@ class Gate:
     def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
-        if len(os.environ) != self._variables:  # an agent that loads its keys when it starts
-            self._variables = len(os.environ)
-            redactor.learn(os.environ)
+        if len(os.environ) != self._variables:
+            self._learn()
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
@@ -65,11 +67,18 @@ class Gate:
         ):
             clean = redactor.redact(value, counts)
             if clean is not value:
-                plainer, binary_blobs = Plainer(marked=True), plainer.blobs[:binaries]
-                plainer.blobs = binary_blobs
+                kept = dumps(clean)  # a binary whose mark was redacted must not be stored either
+                put_aside = [blob for blob in plainer.blobs[:binaries] if blob[0].encode() in kept]
+                plainer = Plainer(marked=True)
+                plainer.blobs = put_aside
                 value = plainer.value(clean)
                 encoded, news = held.encode(value, plainer)
         return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
+
+    def _learn(self) -> None:
+        """Take in variables that an agent has set since, as those do that load their keys first thing."""
+        self._variables = len(os.environ)
+        self.redactor.learn(os.environ)
 
     def settle(self, value: Any) -> tuple[Any, dict[str, int]]:
         """Return a value as it will be read back, plain, redacted, with nothing put aside; and what was redacted."""
@@ -78,10 +87,17 @@ class Gate:
 
     def file_name(self, name: str, counts: dict[str, int]) -> str:
         """Redact the name of an artifact, in a form that is still the name of a file."""
-        return _PLACEHOLDER.sub(r"redacted-\1", self.redactor.redact_text(name, counts))
+        self._learn()
+        clean = self.redactor.redact_text(name, counts)
+        if clean == name:
+            return name
+        # What is put in may be longer than what was taken out.
+        short = _PLACEHOLDER.sub(r"redacted-\1", clean).encode()[: _limits.ARTIFACT_NAME_BYTES_MAX]
+        return short.decode(errors="ignore").rstrip("./ ")
 
     def file(self, data: bytes) -> tuple[bytes, dict[str, int]]:
         """Redact the bytes of an artifact, and count what was removed."""
+        self._learn()
         counts: dict[str, int] = {}
         return self.redactor.redact_bytes(data, counts), counts
 

@@ -163,25 +163,22 @@ def _launched(recording: Recording, code: int, *, problem: str | None = None, wa
 
 
 def _adopted_answer(recording: Recording) -> dict[str, Any] | None:
-    """Return what the agent that adopted this run answered; None where none did."""
+    """Return what the agent that adopted this run answered; None where none did, or where it did not end."""
     reader = RunReader(recording.store, recording.id)
-    found: bytes | None = None
-    redacted: dict[str, int] = {}
+    span: str | None = None
     try:
         for line in reader.lines():
-            if b'"adopts":true' not in line or envelope.kind_of(line) != "step.finished":
+            kind = envelope.kind_of(line) if b'"adopts":true' in line else None
+            if kind not in ("step.started", "step.finished"):
                 continue
-            data = envelope.parse(line).data
-            if found is None and data.get("adopts") is True:
-                found = line
-                redacted = dict(data.get("redacted") or {})
-        if found is None:
-            return None
-        data = {**reader.resolve(envelope.parse(found)).data, "redacted": redacted}
+            event = envelope.parse(line)
+            if kind == "step.started" and span is None and event.data.get("adopts") is True:
+                span = event.span
+            elif kind == "step.finished" and span is not None and event.span == span:
+                return {name: as_marks(value) for name, value in reader.resolve(event).data.items()}
     except (PlayheadError, OSError) as problem:
         guard.absorb(problem, recording, "the answer of the agent")
-        return None
-    return {name: as_marks(value) for name, value in data.items()}
+    return None
 
 
 def _failure(code: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playhead import _limits
 
-_WORD_AT_END = re.compile(rb"[A-Za-z0-9_+/=.~%-]+\Z")
+_WORD_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.~%-"
 _BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
@@ -33,8 +33,8 @@ class Pieces:
         return self._out(self._line_end)
 
     def overdue(self) -> list[str | bytes]:
-        """Return the beginning of a line whose end does not come, up to its last word, which may be half a secret."""
-        return self._out(self._word_end)
+        """Return the beginning of a line whose end does not come, up to its last blank: a word may be half a secret."""
+        return self._out(self._blank_end)
 
     def rest(self) -> list[str | bytes]:
         """Return everything, at the end of the stream."""
@@ -55,13 +55,16 @@ class Pieces:
         found = max(held.rfind(b"\n", 0, most), held.rfind(b"\r", 0, most)) + 1
         if found or len(held) < most:
             return found
-        return self._word_end() or self._character_end()
+        return self._blank_end() or self._word_end() or self._character_end()
+
+    def _blank_end(self) -> int:
+        """Return where the last blank ends that fits a piece; 0 where there is none."""
+        held, most = self._held, _limits.OUTPUT_PIECE_BYTES_MAX
+        return max(held.rfind(blank, 0, most) for blank in (b" ", b"\t", b"\n", b"\r")) + 1
 
     def _word_end(self) -> int:
-        """Return where the last word begins, which may be half a token; the end where there is none."""
-        window = self._held[: _limits.OUTPUT_PIECE_BYTES_MAX]
-        last = _WORD_AT_END.search(window)
-        return self._character_end() if last is None else last.start()
+        """Return where the last word begins, which may be half a token; 0 where all is one word."""
+        return len(self._held[: _limits.OUTPUT_PIECE_BYTES_MAX].rstrip(_WORD_BYTES))
 
     def _character_end(self) -> int:
         window = self._held[: _limits.OUTPUT_PIECE_BYTES_MAX]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from pathlib import Path
@@ -29,7 +28,7 @@ RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the star
 
 _run_of_this_process: str | None = None  # what RUN_VARIABLE said
 
-_adopting = threading.Lock()
+_adopted: set[str] = set()  # runs that this process knows to be adopted
 
 
 class Record(Span):
@@ -98,10 +97,22 @@ class Record(Span):
         if self._policy is not None:
             self._policies_inside = (*policies.get(), self._policy)
             lanes.install()  # so that the policy holds in threads too, recorded or not
+        try:
+            self._begin()
+        except BaseException:
+            self._leave_policies()
+            raise
+
+    def _leave_policies(self) -> None:
+        if self._policies_inside is not None:
+            self._policies_inside = None
+            lanes.uninstall()
+
+    def _begin(self) -> None:
         outer = live()
         if outer is not None:
             self._role, self.recording, self._outside = "step", outer.recording, outer
-            self.span = outer.recording.emit(self._step_started(outer, adopts=False), parent=outer.span)
+            self.span = outer.recording.emit(self._step_started(outer), parent=outer.span)
             self._inside = outer.inside(self.span)
             return
         strict = bool(self._strict)
@@ -127,10 +138,7 @@ class Record(Span):
             self.recording = recording
             recording.root_span = "0"
             self._outside = Scope(recording, "0", Lane())
-            with _adopting:  # of several threads that begin at once, one adopts
-                self._role = "joined" if _is_adopted(store, run) else "adopted"
-                started = self._step_started(self._outside, adopts=self._role == "adopted")
-                self.span = recording.emit(started, parent="0")
+            self._join(recording, self._outside)
             self._inside = self._outside.inside(self.span)
             if self._policy is not None:  # run.started was written before anybody knew of it
                 recording.keep_policy(self.span)
@@ -150,23 +158,38 @@ class Record(Span):
         self.span = recording.root_span
         self._outside = self._inside = Scope(recording, recording.root_span, Lane())
 
-    def _step_started(self, scope: Scope, adopts: bool) -> kinds.StepStarted:
+    def _join(self, recording: Recording, scope: Scope) -> None:
+        """Open the step of an agent in a run that is not its own; the first one adopts the run.
+
+        Who is first is decided under the lock of the timeline: other threads and processes may begin at the same time.
+        """
+        self._role = "joined"
+
+        def decide(encoded: bytes, seq: int, root: str) -> bytes:
+            _adopted.add(recording.id)
+            if _is_adopted(recording.store, recording.id):
+                return encoded
+            self._role = "adopted"
+            return b'%b,"adopts":true}' % encoded[:-1]
+
+        started = kinds.as_fields(self._step_started(scope))
+        sealing = None if recording.id in _adopted else decide
+        self.span = recording.emit_fields("step.started", started, parent="0", opens=True, sealing=sealing)
+
+    def _step_started(self, scope: Scope) -> kinds.StepStarted:
         asked = self._envelope.as_dict()
         return kinds.StepStarted(
             name=self.name,
             attempt=scope.recording.attempt(scope.span, self.name),
-            adopts=adopts,
             input=asked,
             envelope_hash=scope.recording.hash_recorded(asked),
             agent=self._agent,
             entrypoint=environment.entrypoint(self._function),
-            tags=self._tags if adopts else {},
+            tags=self._tags,
         )
 
     def end(self, error: BaseException | None = None) -> None:
-        if self._policies_inside is not None:
-            self._policies_inside = None
-            lanes.uninstall()
+        self._leave_policies()
         scope, self._outside = self._outside, None
         if scope is None or self.recording is None:
             return
@@ -202,8 +225,8 @@ class Record(Span):
         if token is not None:
             try:
                 policies.reset(token)
-            except ValueError:  # entered in another context
-                policies.set(())
+            except ValueError:  # entered in another context: only our own goes, the others hold
+                policies.set(tuple(policy for policy in policies.get() if policy is not self._policy))
         super().__exit__(kind, error, trace)
 
     @contextlib.contextmanager

@@ -113,9 +113,12 @@ class Recording:
         parent: str | None = None,
         opens: bool = False,
         keyed: Callable[[Any], tuple[str | None, Any]] | None = None,
-        finishing: bool = False,
+        sealing: Callable[[bytes, int, str], bytes] | None = None,
     ) -> str | None:
-        """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it."""
+        """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it.
+
+        `sealing` completes the data under the lock, where its seq and the root before it are known.
+        """
         if self.closed:
             guard.too_late(self, kind)
             return None
@@ -136,7 +139,7 @@ class Recording:
                 key = call_key(kind, name, question, shaped.floats, shaped.unusual_keys)
             scope = current.get()
             lane = scope.lane.path if scope is not None and scope.recording is self else "0"
-            body = functools.partial(_with_totals, shaped.encoded) if finishing else shaped.encoded
+            body = shaped.encoded if sealing is None else functools.partial(sealing, shaped.encoded)
             sealed = self._ledger.append(kind, body, span=span, parent=parent, lane=lane, key=key, opens=opens)
             if sealed is None:
                 return None
@@ -244,7 +247,7 @@ class Recording:
             fields = kinds.as_fields(finished)
             if redacted := self._totals(fields):
                 fields["redacted"] = redacted
-            self.emit_fields("run.finished", fields, span=self.root_span or "0", finishing=True)
+            self.emit_fields("run.finished", fields, span=self.root_span or "0", sealing=_with_totals)
             self.sync()
         finally:
             self._detach()

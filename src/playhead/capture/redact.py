@@ -342,7 +342,7 @@ def _is_textual(item: Any) -> bool:
     return isinstance(item, str) and bool(item)
 
 
-_TEXTUAL_MARKS = frozenset({"$str", "$bytes", "$bytearray", "$as", "$enum", "$tuple", "$blob", "$repr", "$path"})
+_TEXTUAL_MARKS = frozenset({"$str", "$bytes", "$bytearray", "$as", "$enum", "$blob", "$repr", "$path"})
 
 
 def _placeholder(rule: str) -> str:

@@ -21,6 +21,11 @@ FIELDS = frozenset({
     "x_auth_token", "session_token", "aws_session_token", "bearer_token",
     "authorization", "proxy_authorization", "cookie", "set_cookie",
 })  # fmt: skip
+# `reset_password` and `has_secret` are about a secret and do not hold one.
+_ABOUT_A_SECRET = frozenset({
+    "is", "has", "no", "with", "without", "forgot", "reset", "change", "update", "require", "requires", "needs",
+    "accept", "use", "show", "hide", "check", "verify", "validate", "trade",
+})  # fmt: skip
 _FIELD_NAME = re.compile(r"[A-Za-z0-9_.-]{2,}\Z", re.ASCII)
 _ENDING_LETTERS_MAX = 6
 
@@ -52,7 +57,7 @@ class FieldTest:
         at = name.find("_")
         while at >= 0:
             if name[at + 1 :] in self.names:
-                return True
+                return name[:at].rpartition("_")[2] not in _ABOUT_A_SECRET
             at = name.find("_", at + 1)
         return False
 

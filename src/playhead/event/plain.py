@@ -64,6 +64,9 @@ _HOPELESS = (TypeError, ValueError, ArithmeticError)  # what undoing a mark may 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "")
 
 
+_VALUE_MARKS = frozenset(MARKS) - {"$same", "$extends", "$blob", "$commit"}  # those that stand for themselves
+
+
 class Mark(dict[str, Any]):
     """A marked value; told apart from an agent's own dict, whose `$` keys must be escaped."""
 
@@ -75,7 +78,7 @@ def as_marks(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     items = {key: as_marks(item) for key, item in value.items()}
-    return Mark(items) if next(iter(items), "").startswith("$") else items
+    return Mark(items) if next(iter(items), None) in _VALUE_MARKS else items
 
 
 def class_name(kind: type) -> str:
@@ -214,23 +217,50 @@ def _short(text: str) -> str:
 
 
 def fingerprint(value: Any) -> str:
-    """Return a digest of a value that is too deep to be written, so that two different ones stay different."""
-    seen: set[int] = set()
+    """Return a digest of a value that is too deep to be written, so that two different ones stay different.
+
+    It goes by content, never by identity, and looks at a bounded number of parts. Like `mark`, it never raises.
+    """
     digest = hashlib.sha256()
-    todo = [value]
-    while todo and len(seen) < _limits.FINGERPRINT_CONTAINERS_MAX:
-        node = todo.pop()
-        if isinstance(node, (dict, list, tuple)):
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            digest.update(f"{type(node).__name__} {len(node)}\0".encode())
-            todo.extend(part for pair in node.items() for part in pair) if isinstance(node, dict) else todo.extend(node)
-        elif node is None or isinstance(node, (str, int, float, bytes)):
-            digest.update(f"{type(node).__name__} {node!r}\0".encode("utf-8", "surrogatepass"))
-        else:
-            digest.update(f"{class_name(type(node))}\0".encode())
+    path: set[int] = set()
+    todo: list[tuple[Any, bool]] = [(value, False)]
+    left = _limits.FINGERPRINT_CONTAINERS_MAX
+    while todo and left > 0:
+        node, leaving = todo.pop()
+        if leaving:
+            path.discard(id(node))
+            continue
+        left -= 1
+        parts = _fingerprint_part(node, digest)
+        if parts and id(node) not in path:
+            path.add(id(node))
+            todo.append((node, True))  # keeps it alive as well, so that its id stays its own
+            todo.extend((part, False) for part in parts)
     return digest.hexdigest()[:16]
+
+
+def _fingerprint_part(node: Any, digest: Any) -> list[Any]:
+    """Add one part to a digest, and return what is inside it."""
+    kind = type(node)
+    if kind is str:
+        digest.update(b"str " + node.encode("utf-8", "surrogatepass") + b"\0")
+    elif kind is int:
+        digest.update(f"int {node:x}\0".encode())
+    elif kind is bytes:
+        digest.update(b"bytes " + node + b"\0")
+    elif node is None or kind is bool or kind is float:
+        digest.update(f"{node!r}\0".encode())
+    elif kind is list or kind is tuple:
+        digest.update(f"{kind.__name__} {len(node)}\0".encode())
+        return list(node)
+    elif kind is dict or kind is Mark:
+        digest.update(f"dict {len(node)}\0".encode())
+        return [part for pair in node.items() for part in pair]
+    elif kind is set or kind is frozenset:
+        digest.update(f"set {len(node)} {sorted(fingerprint(item) for item in node)}\0".encode())
+    else:
+        return [mark(node)]
+    return []
 
 
 def _unrepresentable(kind: type, problem: BaseException) -> Mark:

@@ -185,7 +185,7 @@ class Plainer:
         # A subclass of str may be equal to a usual key: the encoder refuses it, and then every key is looked at.
         usual = not self.careful and value.keys() <= self.keys.usual
         if not usual and not all(self._key_is_plain(key, value) for key in value):
-            out = self._any(_pairs(value), depth)
+            out = self._any(self._pairs(value), depth)
             if tracked:
                 self.path.pop()
             return out
@@ -231,18 +231,23 @@ class Plainer:
                 self.dense[id(value)] = value
         return value
 
+    def _pairs(self, value: dict[Any, Any]) -> Mark:
+        self.secret_fields = True  # its keys are not looked at one by one: redaction does that
+        return Mark({"$dict": [[key, item] for key, item in value.items()]})
+
     def _key_is_plain(self, key: Any, owner: dict[Any, Any]) -> bool:
         """Look at a key that is not among the usual ones."""
         if type(key) is not str:
             return False
         if key[:1] == "$":
             return self.marked or type(owner) is Mark
+        secret = self.keys.is_secret is not None and self.keys.is_secret(key)
+        if secret:
+            self.secret_fields = True
         if not key.isascii():
             self.unusual_keys = True
             return not self.careful or text_mark(key) is key
-        if self.keys.is_secret is not None and self.keys.is_secret(key):
-            self.secret_fields = True
-        elif not self.careful and len(self.keys.usual) < _USUAL_KEYS_MAX:
+        if not secret and not self.careful and len(self.keys.usual) < _USUAL_KEYS_MAX:
             self.keys.usual.add(key)
         return True
 
@@ -331,10 +336,6 @@ class Plainer:
                 return Mark({"$repr": "<more of a value that contains itself>", "type": type(value).__name__})
         self.path.append(id(value))
         return None
-
-
-def _pairs(value: dict[Any, Any]) -> Mark:
-    return Mark({"$dict": [[key, item] for key, item in value.items()]})
 
 
 def plain(value: Any) -> Any:

@@ -343,7 +343,10 @@ def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
     """Yield the lines of a timeline file, each with its newline; a torn last one without."""
     if not path.is_file():  # not there, or a pipe, which would be waited for
         raise RunNotFound(f"no timeline at {path}")
-    file = path.open("rb", buffering=_limits.READ_CHUNK_BYTES)
+    try:
+        file = path.open("rb", buffering=_limits.READ_CHUNK_BYTES)
+    except (FileNotFoundError, NotADirectoryError):  # pruned meanwhile
+        raise RunNotFound(f"no timeline at {path}") from None
     with file:
         file.seek(start)
         while line := file.readline(_limits.LINE_BYTES_MAX):
