@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
+from playhead.event import speed
 from playhead.event.plain import Mark, fingerprint, mark, text_mark
 
 dumps = orjson.dumps
@@ -84,7 +85,10 @@ class Plainer:
         """Return the plain form: the value itself where nothing had to change."""
         if type(value) is dict and not self.marked and not self.careful:
             try:
-                self._survey(value)
+                if speed.survey is None:
+                    self._survey(value)
+                else:
+                    self._survey_compiled(value, speed.survey)
                 self.surveyed = True
                 return value
             except _NotPlain:
@@ -148,6 +152,19 @@ class Plainer:
                 self.dense[id(node)] = node
             if len(todo) > _SURVEYED_MAX:
                 raise _NotPlain  # perhaps a cycle
+
+    def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., bool]) -> None:
+        """Do the same in C."""
+        dense: list[Any] = []
+        unusual: list[Any] = []
+        usual = self.keys.usual
+        plain = survey(value, usual, _MIN, _EXACT, _SURVEYED_MAX, self.long, self.lists, dense, self.floats, unusual)
+        if not plain:
+            raise _NotPlain
+        for node in unusual:
+            self._look_at_keys(node)
+        if dense:
+            self.dense.update((id(node), node) for node in dense)
 
     def _look_at_keys(self, value: dict[Any, Any]) -> None:
         for key in value:

@@ -1,0 +1,42 @@
+"""Compile the inner loops of recording where there is a compiler; without one, Playhead is pure Python and slower."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CompileSpeed(BuildHookInterface):
+    """Build `playhead.event._speed` beside its source, and ship it in the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel" or os.environ.get("PLAYHEAD_PURE") == "1":
+            return
+        try:
+            self._compile()
+        except (Exception, SystemExit) as problem:
+            self.app.display_warning(f"Playhead is built without its compiled part: {problem}")
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["artifacts"].append("src/playhead/event/_speed*.so")
+
+    def _compile(self) -> None:
+        from setuptools import Distribution, Extension
+        from setuptools.command.build_ext import build_ext
+
+        source = "src/playhead/event/_speed.c"
+        distribution = Distribution({"ext_modules": [Extension("playhead.event._speed", [source])]})
+        distribution.package_dir = {"": "src"}
+        command = build_ext(distribution)
+        command.inplace = True
+        command.build_temp = os.path.join(self.root, "build", "speed")
+        here = os.getcwd()
+        os.chdir(self.root)
+        try:
+            command.ensure_finalized()
+            command.run()
+        finally:
+            os.chdir(here)

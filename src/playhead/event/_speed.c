@@ -1,0 +1,177 @@
+/* The two inner loops of recording that cost most in Python. plainer.py and capture/redact.py have the same loops in
+ * Python, which are used where this was not compiled; a test compares the two. Nothing here calls back into Python code:
+ * only exact built-in types are looked at, so no object can change while it is read. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* find_runs(data, table, length) -> [(start, end), …]: every run of at least `length` bytes that the table of 256 bytes
+ * marks. Looks at every `length`-th byte only, as long as it finds no mark there. */
+static PyObject *
+find_runs(PyObject *module, PyObject *args)
+{
+    Py_buffer data, table;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "y*y*n", &data, &table, &length)) {
+        return NULL;
+    }
+    PyObject *runs = NULL;
+    if (table.len != 256 || length < 1) {
+        PyErr_SetString(PyExc_ValueError, "find_runs needs a table of 256 bytes and a length over 0");
+        goto done;
+    }
+    runs = PyList_New(0);
+    const unsigned char *bytes = data.buf, *marks = table.buf;
+    Py_ssize_t start = 0; /* nothing before it belongs to a run that is still to be found */
+    Py_ssize_t at = length - 1;
+    while (runs != NULL && at < data.len) {
+        if (!marks[bytes[at]]) {
+            start = at + 1;
+            at += length;
+            continue;
+        }
+        Py_ssize_t first = at, end = at + 1;
+        while (first > start && marks[bytes[first - 1]]) {
+            first--;
+        }
+        while (end < data.len && marks[bytes[end]]) {
+            end++;
+        }
+        if (end - first >= length) {
+            PyObject *run = Py_BuildValue("(nn)", first, end);
+            if (run == NULL || PyList_Append(runs, run) < 0) {
+                Py_CLEAR(runs);
+            }
+            Py_XDECREF(run);
+        }
+        start = end;
+        at = end + length;
+    }
+done:
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&table);
+    return runs;
+}
+
+#define NOT_PLAIN 1
+
+/* One item of a container: note what is long, queue what has parts. 0, NOT_PLAIN, or -1 with an error set. */
+static int
+look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObject *longs, PyObject *lists,
+        PyObject *floats, Py_ssize_t *small)
+{
+    if (PyUnicode_CheckExact(item)) {
+        Py_ssize_t size = PyUnicode_GET_LENGTH(item);
+        if (size > min) {
+            return PyList_Append(longs, item);
+        }
+        *small += size;
+        return 0;
+    }
+    if (PyDict_CheckExact(item)) {
+        return PyList_Append(todo, item);
+    }
+    if (PyList_CheckExact(item)) {
+        if (PyList_GET_SIZE(item) && PyList_Append(lists, item) < 0) {
+            return -1;
+        }
+        return PyList_Append(todo, item);
+    }
+    if (item == Py_None || PyBool_Check(item)) {
+        return 0;
+    }
+    if (PyLong_CheckExact(item)) {
+        int overflow;
+        long long number = PyLong_AsLongLongAndOverflow(item, &overflow);
+        if (overflow || number > exact || number < -exact) {
+            return NOT_PLAIN;
+        }
+        return number == -1 && PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyFloat_CheckExact(item)) {
+        double number = PyFloat_AS_DOUBLE(item);
+        return number - number == 0.0 ? PyList_Append(floats, item) : NOT_PLAIN;
+    }
+    return NOT_PLAIN;
+}
+
+static int
+look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, PyObject *todo, PyObject *longs,
+             PyObject *lists, PyObject *floats, PyObject *unusual, Py_ssize_t *small)
+{
+    PyObject *key, *item;
+    Py_ssize_t position = 0;
+    int odd = 0;
+    while (PyDict_Next(node, &position, &key, &item)) {
+        if (!PyUnicode_CheckExact(key)) {
+            return NOT_PLAIN;
+        }
+        int known = PySet_Contains(usual, key);
+        if (known < 0) {
+            return -1;
+        }
+        odd |= !known;
+        int found = look_at(item, min, exact, todo, longs, lists, floats, small);
+        if (found) {
+            return found;
+        }
+    }
+    return odd ? PyList_Append(unusual, node) : 0;
+}
+
+/* survey(value, usual, min, exact, containers_max, longs, lists, dense, floats, unusual) -> bool: whether the value is
+ * plain as far as can be told here. Fills the lists; `unusual` gets the dicts with keys that are not in `usual`. */
+static PyObject *
+survey(PyObject *module, PyObject *args)
+{
+    PyObject *value, *usual, *longs, *lists, *dense, *floats, *unusual;
+    Py_ssize_t min, containers_max;
+    long long exact;
+    if (!PyArg_ParseTuple(args, "O!O!nLnO!O!O!O!O!", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact,
+                          &containers_max, &PyList_Type, &longs, &PyList_Type, &lists, &PyList_Type, &dense,
+                          &PyList_Type, &floats, &PyList_Type, &unusual)) {
+        return NULL;
+    }
+    PyObject *todo = PyList_New(0);
+    if (todo == NULL || PyList_Append(todo, value) < 0) {
+        Py_XDECREF(todo);
+        return NULL;
+    }
+    int found = 0;
+    for (Py_ssize_t at = 0; !found && at < PyList_GET_SIZE(todo); at++) {
+        PyObject *node = PyList_GET_ITEM(todo, at); /* `todo` keeps it */
+        if (PyDict_CheckExact(node)) {
+            Py_ssize_t small = 10 * PyDict_GET_SIZE(node);
+            found = look_at_dict(node, usual, min, exact, todo, longs, lists, floats, unusual, &small);
+            if (!found && small > min) {
+                found = PyList_Append(dense, node);
+            }
+        }
+        else {
+            Py_ssize_t ignored = 0;
+            for (Py_ssize_t i = 0; !found && i < PyList_GET_SIZE(node); i++) {
+                found = look_at(PyList_GET_ITEM(node, i), min, exact, todo, longs, lists, floats, &ignored);
+            }
+        }
+        if (!found && PyList_GET_SIZE(todo) > containers_max) {
+            found = NOT_PLAIN; /* perhaps a cycle */
+        }
+    }
+    Py_DECREF(todo);
+    return found < 0 ? NULL : PyBool_FromLong(found == 0);
+}
+
+static PyMethodDef methods[] = {
+    {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
+    {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "playhead.event._speed", "The inner loops of recording, compiled.", 0, methods,
+};
+
+PyMODINIT_FUNC
+PyInit__speed(void)
+{
+    return PyModuleDef_Init(&definition);
+}

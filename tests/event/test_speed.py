@@ -1,0 +1,102 @@
+"""The compiled inner loops give what the ones in Python give."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.event.values import json_values
+
+from playhead.capture import redact
+from playhead.event import speed
+from playhead.event.plainer import Keys, Plainer, _NotPlain
+
+pytestmark = pytest.mark.skipif(
+    speed.survey is None, reason="the compiled part was not built: no compiler, or PLAYHEAD_PURE=1"
+)
+
+
+@given(st.lists(st.sampled_from([b"a", b"Z9_", b" ", b"k" * 15, b"k" * 16, b"\n", b"\xff", b"=" * 40])).map(b"".join))
+def test_runs_are_the_same(data: bytes) -> None:
+    assert speed.find_runs is not None
+    assert speed.find_runs(data, redact._MARKS, redact.RUN_CHARACTERS) == list(redact._runs(data))
+
+
+@given(st.binary(max_size=300), st.integers(1, 20))
+def test_runs_of_any_length_are_found(data: bytes, length: int) -> None:
+    assert speed.find_runs is not None
+    table = bytes(byte < 200 for byte in range(256))
+    expected, start = [], 0
+    for position in range(len(data) + 1):
+        if position == len(data) or data[position] >= 200:
+            if position - start >= length:
+                expected.append((start, position))
+            start = position + 1
+    assert speed.find_runs(data, table, length) == expected
+
+
+def surveyed(value: dict[Any, Any], compiled: bool) -> tuple[Any, ...] | None:
+    plainer = Plainer(None, Keys())
+    try:
+        if compiled:
+            assert speed.survey is not None
+            plainer._survey_compiled(value, speed.survey)
+        else:
+            plainer._survey(value)
+    except _NotPlain:
+        return None
+    return plainer.long, plainer.lists, list(plainer.dense.values()), plainer.floats, plainer.unusual_keys
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=5))
+def test_a_plain_value_is_surveyed_alike(value: dict[str, Any]) -> None:
+    assert surveyed(value, True) == surveyed(value, False)
+
+
+class Color(enum.StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x": float("nan")},
+        {"x": float("-inf")},
+        {"x": 2**53},
+        {"x": -(2**53)},
+        {"x": 2**53 - 1},
+        {"x": 10**30},
+        {"x": (1,)},
+        {"x": {1}},
+        {"x": b"b"},
+        {"x": Color.RED},
+        {Color.RED: 1},
+        {1: 2},
+        {"$x": 1},
+        {"é": [1.5, -0.0, True, None, "y" * 300]},
+        {"x": [[[]]], "y": {}, "z": [{"a": "b" * 256}, {"a": "b" * 257}]},
+        {f"key {number}": "v" * 30 for number in range(20)},
+    ],
+)
+def test_odd_values_are_surveyed_alike(value: dict[Any, Any]) -> None:
+    assert surveyed(value, True) == surveyed(value, False)
+
+
+def test_a_cycle_is_given_up_by_both() -> None:
+    loop: dict[str, Any] = {"a": [1]}
+    loop["self"] = [loop, loop]
+    assert surveyed(loop, True) is None
+    assert surveyed(loop, False) is None
+
+
+def test_wrong_arguments_are_errors_and_not_crashes() -> None:
+    assert speed.find_runs is not None
+    assert speed.survey is not None
+    for arguments in ((b"x", b"short", 16), (b"x", bytes(256), 0), ("text", bytes(256), 1)):
+        with pytest.raises((TypeError, ValueError)):
+            speed.find_runs(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        speed.survey([], set(), 1, 1, 1, [], [], [], [], [])
