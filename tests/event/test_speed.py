@@ -22,7 +22,14 @@ pytestmark = pytest.mark.skipif(
 @given(st.lists(st.sampled_from([b"a", b"Z9_", b" ", b"k" * 15, b"k" * 16, b"\n", b"\xff", b"=" * 40])).map(b"".join))
 def test_runs_are_the_same(data: bytes) -> None:
     assert speed.find_runs is not None
-    assert speed.find_runs(data, redact._MARKS, redact.RUN_CHARACTERS) == list(redact._runs(data))
+    found = speed.find_runs(data, redact._MARKS, redact.RUN_CHARACTERS, (), b"", 0)
+    assert found == list(redact._runs(data))
+    chosen = speed.find_runs(data, redact._MARKS, redact.RUN_CHARACTERS, (b"Z9", b"="), b"\n", 100)
+    assert chosen == [
+        (start, end)
+        for start, end in found
+        if end - start >= 100 or b"Z9" in data[start:end] or b"=" in data[start:end] or data[start - 1 : start] == b"\n"
+    ]
 
 
 @given(st.binary(max_size=300), st.integers(1, 20))
@@ -35,7 +42,7 @@ def test_runs_of_any_length_are_found(data: bytes, length: int) -> None:
             if position - start >= length:
                 expected.append((start, position))
             start = position + 1
-    assert speed.find_runs(data, table, length) == expected
+    assert speed.find_runs(data, table, length, (), b"", 0) == expected
 
 
 def surveyed(value: dict[Any, Any], compiled: bool) -> tuple[Any, ...] | None:
@@ -95,7 +102,11 @@ def test_a_cycle_is_given_up_by_both() -> None:
 def test_wrong_arguments_are_errors_and_not_crashes() -> None:
     assert speed.find_runs is not None
     assert speed.survey is not None
-    for arguments in ((b"x", b"short", 16), (b"x", bytes(256), 0), ("text", bytes(256), 1)):
+    for arguments in (
+        (b"x", b"short", 16, (), b"", 0),
+        (b"x", bytes(256), 0, (), b"", 0),
+        (b"x", bytes(256), 1, ("a",), b"", 0),
+    ):
         with pytest.raises((TypeError, ValueError)):
             speed.find_runs(*arguments)  # type: ignore[arg-type]
     with pytest.raises(TypeError):

@@ -37,6 +37,7 @@ from playhead.event import speed
 _KEYLIKE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-")
 _TO_RUNS = bytes(ord("k") if byte in _KEYLIKE else ord(" ") for byte in range(256))
 _RUN = b"k" * RUN_CHARACTERS
+_BEFORE = b" .~"  # what may stand between a word such as "Bearer" and the run of its token
 _MARKS = bytes(byte in _KEYLIKE for byte in range(256))
 _LONG_RUN_BYTES = 2048  # in a longer run (base64 data) a search for each needle is faster than one for all
 _LOOK_BACK_BYTES = 66  # from a run to the space after "Bearer": three short parts, their dots, and room
@@ -105,6 +106,7 @@ class Redactor:
         self._inner = {needle.encode() for rule in runs if rule not in TOKENS for needle in rule.needles}
         # Inner needles first: where one of them and the beginning of a token coincide, it must not be overlooked.
         ordered = sorted(needles, key=lambda needle: (needle not in self._inner, needle))
+        self._beginnings = tuple(ordered)
         self._starts = re.compile(b"|".join(map(re.escape, ordered)) or b"(?!)")
         self._needles = tuple((_absent_from_base64(needle), needle) for needle in ordered)
         self._words = tuple(word.encode() for rule in runs for word in rule.after)
@@ -187,8 +189,11 @@ class Redactor:
             if form.rare in data and form.within(data):
                 return True
         # Every other secret holds a run of key-like characters, and most events have few such runs.
-        runs = _runs(data) if speed.find_runs is None else speed.find_runs(data, _MARKS, RUN_CHARACTERS)
-        return any(self._run_smells(data, start, end, values) for start, end in runs)
+        if speed.find_runs is None:
+            return any(self._run_smells(data, start, end, values) for start, end in _runs(data))
+        long_from = min(values.shortest, _LONG_RUN_BYTES)
+        suspects = speed.find_runs(data, _MARKS, RUN_CHARACTERS, self._beginnings, _BEFORE, long_from)
+        return bool(suspects) and any(self._run_smells(data, start, end, values) for start, end in suspects)
 
     def _run_smells(self, data: bytes, start: int, end: int, values: _Values) -> bool:
         length = end - start
@@ -199,7 +204,7 @@ class Redactor:
             return True
         if length >= values.shortest and _holds(values.in_runs, data, start, end):
             return True
-        return data[start - 1] in b" .~" and self._follows_word(data, start)
+        return data[start - 1] in _BEFORE and self._follows_word(data, start)
 
     def _begins(self, match: re.Match[bytes] | None, data: bytes, end: int) -> bool:
         """Say whether this needle, or one after it in the run, stands where a token may begin."""

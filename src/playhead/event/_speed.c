@@ -4,19 +4,44 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* find_runs(data, table, length) -> [(start, end), …]: every run of at least `length` bytes that the table of 256 bytes
- * marks. Looks at every `length`-th byte only, as long as it finds no mark there. */
+/* Whether one of the needles, a tuple of bytes, stands in a run. */
+static int
+holds_needle(const unsigned char *run, Py_ssize_t size, PyObject *needles)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
+        PyObject *needle = PyTuple_GET_ITEM(needles, i);
+        const unsigned char *wanted = (const unsigned char *)PyBytes_AS_STRING(needle);
+        Py_ssize_t length = PyBytes_GET_SIZE(needle);
+        const unsigned char *at = run, *last = run + size - length;
+        while (length && at <= last && (at = memchr(at, wanted[0], last - at + 1)) != NULL) {
+            if (memcmp(at, wanted, length) == 0) {
+                return 1;
+            }
+            at++;
+        }
+    }
+    return 0;
+}
+
+/* find_runs(data, table, length, needles, before, long_from) -> [(start, end), …]: the runs of at least `length` bytes that
+ * the table of 256 bytes marks and that are worth a look: one of the needles stands in it, one of the bytes of `before`
+ * stands before it, or it has `long_from` bytes or more. Of what the table does not mark, every `length`-th byte is read. */
 static PyObject *
 find_runs(PyObject *module, PyObject *args)
 {
-    Py_buffer data, table;
-    Py_ssize_t length;
-    if (!PyArg_ParseTuple(args, "y*y*n", &data, &table, &length)) {
+    Py_buffer data, table, before;
+    Py_ssize_t length, long_from;
+    PyObject *needles;
+    if (!PyArg_ParseTuple(args, "y*y*nO!y*n", &data, &table, &length, &PyTuple_Type, &needles, &before, &long_from)) {
         return NULL;
     }
     PyObject *runs = NULL;
-    if (table.len != 256 || length < 1) {
-        PyErr_SetString(PyExc_ValueError, "find_runs needs a table of 256 bytes and a length over 0");
+    int sound = table.len == 256 && length >= 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
+        sound = sound && PyBytes_CheckExact(PyTuple_GET_ITEM(needles, i));
+    }
+    if (!sound) {
+        PyErr_SetString(PyExc_ValueError, "find_runs needs a table of 256 bytes, a length over 0 and needles of bytes");
         goto done;
     }
     runs = PyList_New(0);
@@ -36,7 +61,9 @@ find_runs(PyObject *module, PyObject *args)
         while (end < data.len && marks[bytes[end]]) {
             end++;
         }
-        if (end - first >= length) {
+        if (end - first >= length &&
+            (end - first >= long_from || (first && before.len && memchr(before.buf, bytes[first - 1], before.len)) ||
+             holds_needle(bytes + first, end - first, needles))) {
             PyObject *run = Py_BuildValue("(nn)", first, end);
             if (run == NULL || PyList_Append(runs, run) < 0) {
                 Py_CLEAR(runs);
@@ -49,6 +76,7 @@ find_runs(PyObject *module, PyObject *args)
 done:
     PyBuffer_Release(&data);
     PyBuffer_Release(&table);
+    PyBuffer_Release(&before);
     return runs;
 }
 

@@ -21,7 +21,7 @@ _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
 _TRACKED_FROM = 5  # cycles are looked for from this depth on: most values never get there
 _USUAL_KEYS_MAX = 4096
-_SURVEYED_MAX = 10_000  # containers that the fast walk looks at
+SURVEYED_MAX = 10_000  # containers that the fast walk looks at
 
 BinaryGate = Callable[[bytes], bytes]
 
@@ -150,7 +150,7 @@ class Plainer:
                     raise _NotPlain
             if small > _MIN and type(node) is dict:
                 self.dense[id(node)] = node
-            if len(todo) > _SURVEYED_MAX:
+            if len(todo) > SURVEYED_MAX:
                 raise _NotPlain  # perhaps a cycle
 
     def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., bool]) -> None:
@@ -158,7 +158,7 @@ class Plainer:
         dense: list[Any] = []
         unusual: list[Any] = []
         usual = self.keys.usual
-        plain = survey(value, usual, _MIN, _EXACT, _SURVEYED_MAX, self.long, self.lists, dense, self.floats, unusual)
+        plain = survey(value, usual, _MIN, _EXACT, SURVEYED_MAX, self.long, self.lists, dense, self.floats, unusual)
         if not plain:
             raise _NotPlain
         for node in unusual:

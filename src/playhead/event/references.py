@@ -7,7 +7,7 @@ n, not n². Content is compared as encoded bytes or as text, never by Python's `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import orjson
@@ -73,23 +73,32 @@ class Held:
 
         Returns the JSON, and what to `remember` once it is written.
         """
-        held = self.known.keys()
-        if held.isdisjoint(plainer.long):
-            encoded = dumps(value)
-            if len(encoded) <= _MIN:
-                return encoded, None
-            if len(encoded) <= _MAX:  # nothing in it is too large for a line
-                content: list[str | bytes] = [*map(_head, plainer.lists)]
-                if plainer.dense:
-                    objects = [dumps(item) for item in plainer.dense.values() if item is not value]
-                    content += [item for item in objects if len(item) > _MIN]
-                if held.isdisjoint(content):
-                    return encoded, News([*plainer.long, *content], [], [], len(encoded))
+        new = self.encode_new(value, plainer.long, plainer.lists, plainer.dense.values())
+        if new is not None:
+            return new
         plainer.measure(value)
         news = News([], [], [], 0)
         if id(value) in plainer.big:
             value = self._dict(value, None, plainer, news, root=True)
         return dumps(value), news
+
+    def encode_new(
+        self, value: Any, long: list[str], lists: list[list[Any]], dense: Iterable[Any]
+    ) -> tuple[bytes, News | None] | None:
+        """Encode a value of which nothing was held before and nothing is too large; None where that is not so."""
+        held = self.known.keys()
+        if not held.isdisjoint(long):
+            return None
+        encoded = dumps(value)
+        if len(encoded) <= _MIN:
+            return encoded, None
+        if len(encoded) > _MAX:
+            return None
+        content: list[str | bytes] = [*map(_head, lists)]
+        for item in dense:
+            if item is not value and len(known_as := dumps(item)) > _MIN:
+                content.append(known_as)
+        return (encoded, News([*long, *content], [], [], len(encoded))) if held.isdisjoint(content) else None
 
     def remember(self, seq: int, news: News, offset: int) -> None:
         """Note content that line `seq`, which begins at byte `offset`, now holds."""

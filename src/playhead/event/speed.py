@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-find_runs: Callable[[bytes, bytes, int], list[tuple[int, int]]] | None = None
+find_runs: Callable[[bytes, bytes, int, tuple[bytes, ...], bytes, int], list[tuple[int, int]]] | None = None
 survey: Callable[..., bool] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
