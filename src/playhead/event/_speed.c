@@ -25,7 +25,7 @@ holds_needle(const unsigned char *run, Py_ssize_t size, PyObject *needles)
 
 /* find_runs(data, table, length, needles, before, long_from) -> [(start, end), …]: the runs of at least `length` bytes that
  * the table of 256 bytes marks and that are worth a look: one of the needles stands in it, one of the bytes of `before`
- * stands before it, or it has `long_from` bytes or more. Of what the table does not mark, every `length`-th byte is read. */
+ * stands before it, or it has `long_from` bytes or more. */
 static PyObject *
 find_runs(PyObject *module, PyObject *args)
 {
@@ -46,31 +46,30 @@ find_runs(PyObject *module, PyObject *args)
     }
     runs = PyList_New(0);
     const unsigned char *bytes = data.buf, *marks = table.buf;
-    Py_ssize_t start = 0; /* nothing before it belongs to a run that is still to be found */
+    /* A window of `length` bytes that ends at `at`. It is read from its end, and moved behind the last byte that is not
+     * marked, so that most bytes are never read; and so a window of marked bytes alone stands where a run begins. */
     Py_ssize_t at = length - 1;
     while (runs != NULL && at < data.len) {
-        if (!marks[bytes[at]]) {
-            start = at + 1;
-            at += length;
+        Py_ssize_t first = at - length + 1, back = at;
+        while (back >= first && marks[bytes[back]]) {
+            back--;
+        }
+        if (back >= first) {
+            at = back + length;
             continue;
         }
-        Py_ssize_t first = at, end = at + 1;
-        while (first > start && marks[bytes[first - 1]]) {
-            first--;
-        }
+        Py_ssize_t end = at + 1;
         while (end < data.len && marks[bytes[end]]) {
             end++;
         }
-        if (end - first >= length &&
-            (end - first >= long_from || (first && before.len && memchr(before.buf, bytes[first - 1], before.len)) ||
-             holds_needle(bytes + first, end - first, needles))) {
+        if (end - first >= long_from || (first && before.len && memchr(before.buf, bytes[first - 1], before.len)) ||
+            holds_needle(bytes + first, end - first, needles)) {
             PyObject *run = Py_BuildValue("(nn)", first, end);
             if (run == NULL || PyList_Append(runs, run) < 0) {
                 Py_CLEAR(runs);
             }
             Py_XDECREF(run);
         }
-        start = end;
         at = end + length;
     }
 done:
