@@ -41,7 +41,7 @@ class Lines:
         self.encoded.append(encoded)
         seq = len(self.encoded) - 1
         if news is not None:
-            held.remember(seq, news, seq)  # the seq serves as the offset
+            held.remember(seq, news, seq, len(encoded))  # the seq serves as the offset
         return seq
 
     def resolver(self, private: Callable[[str], bytes | None] | None = None) -> Resolver:

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from orjson import dumps
 
@@ -17,19 +17,14 @@ from playhead.event.plainer import SURVEYED_MAX, Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
 
 _PLACEHOLDER = re.compile(r"\[redacted:([^\]]+)\]")
+_MIN, _EXACT = _limits.REFERENCE_BYTES_MIN, _limits.INTEGER_EXACT_MAX
 _SHALLOW = 8  # levels that are still recorded of a value that exhausts the interpreter's stack
 
 
-class Shaped(NamedTuple):
-    """An event's data, ready to be sealed."""
-
-    encoded: bytes
-    value: Any  # plain and redacted, with nothing replaced by references
-    blobs: list[tuple[str, bytes]]
-    news: News | None
-    floats: list[float]
-    unusual_keys: bool
-    redacted: dict[str, int]
+# An event's data, ready to be sealed: its JSON; the value, plain and redacted, with nothing replaced by references; the
+# blobs; what to remember; the floats; whether there are unusual keys; what was redacted. A bare tuple, because one is
+# made for every event.
+Shaped = tuple[bytes, Any, list[tuple[str, bytes]], News | None, list[float], bool, dict[str, int]]
 
 
 class Gate:
@@ -77,25 +72,20 @@ class Gate:
                 plainer.blobs = put_aside
                 value = plainer.value(clean)
                 encoded, news = held.encode(value, plainer)
-        return Shaped(encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts)
+        return encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts
 
-    def _quick(self, fields: dict[str, Any], held: Held, survey: Callable[..., bool]) -> Shaped | None:
+    def _quick(self, fields: dict[str, Any], held: Held, survey: Callable[..., speed.Surveyed | None]) -> Shaped | None:
         """Shape an event that is plain, all new and without suspicion, as most are; None where it is not."""
-        long: list[str] = []
-        lists: list[Any] = []
-        dense: list[Any] = []
-        floats: list[float] = []
-        unusual: list[Any] = []
-        limits = (_limits.REFERENCE_BYTES_MIN, _limits.INTEGER_EXACT_MAX, SURVEYED_MAX)
-        if not survey(fields, self._keys.usual, *limits, long, lists, dense, floats, unusual) or unusual:
+        seen = survey(fields, self._keys.usual, _MIN, _EXACT, SURVEYED_MAX)
+        if seen is None or seen[4]:
             return None
         try:
-            new = held.encode_new(fields, long, lists, dense)
+            new = held.encode_new(fields, seen[0], seen[1], seen[2])
         except (TypeError, UnicodeEncodeError):  # lone surrogates
             return None
         if new is None or self.redactor.suspicious_text(new[0]):
             return None
-        return Shaped(new[0], fields, [], new[1], floats, False, {})
+        return new[0], fields, [], new[1], seen[3], False, {}
 
     def _learn(self) -> None:
         """Take in variables that an agent has set since, as those do that load their keys first thing."""
@@ -104,8 +94,8 @@ class Gate:
 
     def settle(self, value: Any) -> tuple[Any, dict[str, int]]:
         """Return a value as it will be read back, plain, redacted, with nothing put aside; and what was redacted."""
-        shaped = self.shape({"value": value}, Held(_nothing))
-        return inline_blobs(shaped.value["value"], dict(shaped.blobs)), shaped.redacted
+        _, settled, blobs, _, _, _, redacted = self.shape({"value": value}, Held(_nothing))
+        return inline_blobs(settled["value"], dict(blobs)), redacted
 
     def file_name(self, name: str, counts: dict[str, int]) -> str:
         """Redact the name of an artifact, in a form that is still the name of a file."""

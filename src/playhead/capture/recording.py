@@ -126,26 +126,27 @@ class Recording:
             if self._cuts != self._ledger.cuts:
                 self._cuts = self._ledger.cuts
                 self._held.forget()  # lines that it refers to are gone
-            shaped = self._gate.shape(fields, self._held)
-            for digest, data in shaped.blobs:
+            encoded, value, blobs, news, floats, unusual_keys, redacted = self._gate.shape(fields, self._held)
+            for digest, data in blobs:
                 self._keep_blob(digest, data)
-            if shaped.redacted:
-                self._count(shaped.redacted)
+            if redacted:
+                self._count(redacted)
             key = None
             if keyed is not None:
-                name, question = keyed(shaped.value)
-                if shaped.blobs:  # a key is of the value as it was, whatever it is written as
-                    question = inline_blobs(question, dict(shaped.blobs))
-                key = call_key(kind, name, question, shaped.floats, shaped.unusual_keys)
+                name, question = keyed(value)
+                if blobs:  # a key is of the value as it was, whatever it is written as
+                    question = inline_blobs(question, dict(blobs))
+                key = call_key(kind, name, question, floats, unusual_keys)
             scope = current.get()
             lane = scope.lane.path if scope is not None and scope.recording is self else "0"
-            body = shaped.encoded if sealing is None else functools.partial(sealing, shaped.encoded)
-            sealed = self._ledger.append(kind, body, span=span, parent=parent, lane=lane, key=key, opens=opens)
+            body = encoded if sealing is None else functools.partial(sealing, encoded)
+            sealed = self._ledger.append(kind, body, span, parent, lane, key, opens)
             if sealed is None:
                 return None
-            if shaped.news is not None:
-                self._held.remember(sealed.seq, shaped.news, sealed.offset)
-            return sealed.span
+            seq, span, offset = sealed
+            if news is not None:
+                self._held.remember(seq, news, offset, len(encoded))
+            return span
         except Exception as problem:
             guard.absorb(problem, self, kind)
             return None

@@ -38,7 +38,6 @@ _KEYLIKE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 _TO_RUNS = bytes(ord("k") if byte in _KEYLIKE else ord(" ") for byte in range(256))
 _RUN = b"k" * RUN_CHARACTERS
 _BEFORE = b" .~"  # what may stand between a word such as "Bearer" and the run of its token
-_MARKS = bytes(byte in _KEYLIKE for byte in range(256))
 _LONG_RUN_BYTES = 2048  # in a longer run (base64 data) a search for each needle is faster than one for all
 _LOOK_BACK_BYTES = 66  # from a run to the space after "Bearer": three short parts, their dots, and room
 _INTEGER_MIN = 10 ** (_limits.SECRET_CHARACTERS_MIN - 1)
@@ -182,8 +181,9 @@ class Redactor:
         return self._fields is not None and self._fields.matches(key)
 
     def _smells(self, data: bytes, values: _Values) -> bool:
+        contains = speed.contains or _contains
         for rare, needle, pattern in self._anywhere:
-            if rare in data and needle in data and (pattern is None or pattern.search(data)):
+            if contains(data, needle, rare) and (pattern is None or pattern.search(data)):
                 return True
         for form in values.alone:
             if form.rare in data and form.within(data):
@@ -192,7 +192,7 @@ class Redactor:
         if speed.find_runs is None:
             return any(self._run_smells(data, start, end, values) for start, end in _runs(data))
         long_from = min(values.shortest, _LONG_RUN_BYTES)
-        suspects = speed.find_runs(data, _MARKS, RUN_CHARACTERS, self._beginnings, _BEFORE, long_from)
+        suspects = speed.find_runs(data, self._beginnings, _BEFORE, long_from)
         return bool(suspects) and any(self._run_smells(data, start, end, values) for start, end in suspects)
 
     def _run_smells(self, data: bytes, start: int, end: int, values: _Values) -> bool:
@@ -320,6 +320,10 @@ class Redactor:
                 parts[at] = replacer.replace(parts[at], _placeholder(replacer.name), counts)
             text = "".join(parts)
         return text
+
+
+def _contains(data: bytes, needle: bytes, rare: bytes) -> bool:
+    return rare in data and needle in data
 
 
 def _runs(data: bytes) -> Iterator[tuple[int, int]]:

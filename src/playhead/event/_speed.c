@@ -1,82 +1,189 @@
-/* The two inner loops of recording that cost most in Python. plainer.py and capture/redact.py have the same loops in
+/* The inner loops of recording that cost most in Python. plainer.py and capture/redact.py have the same in
  * Python, which are used where this was not compiled; a test compares the two. Nothing here calls back into Python code:
  * only exact built-in types are looked at, so no object can change while it is read. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Whether one of the needles, a tuple of bytes, stands in a run. */
-static int
-holds_needle(const unsigned char *run, Py_ssize_t size, PyObject *needles)
+/* contains(data, needle, rare) -> bool: whether the needle stands in the data. `rare` is a byte of the needle that the
+ * data hardly ever holds: only around it is there anything to compare. */
+static PyObject *
+contains(PyObject *module, PyObject *args)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
-        PyObject *needle = PyTuple_GET_ITEM(needles, i);
-        const unsigned char *wanted = (const unsigned char *)PyBytes_AS_STRING(needle);
-        Py_ssize_t length = PyBytes_GET_SIZE(needle);
-        const unsigned char *at = run, *last = run + size - length;
-        while (length && at <= last && (at = memchr(at, wanted[0], last - at + 1)) != NULL) {
-            if (memcmp(at, wanted, length) == 0) {
+    const char *data, *needle, *rare;
+    Py_ssize_t size, length, one;
+    if (!PyArg_ParseTuple(args, "y#y#y#", &data, &size, &needle, &length, &rare, &one)) {
+        return NULL;
+    }
+    if (length == 0) {
+        Py_RETURN_TRUE;
+    }
+    const char *in_needle = one == 1 ? memchr(needle, rare[0], length) : NULL;
+    if (in_needle == NULL) {
+        PyErr_SetString(PyExc_ValueError, "contains needs one byte of the needle");
+        return NULL;
+    }
+    Py_ssize_t before = in_needle - needle, after = length - before - 1;
+    const char *at = data + before, *stop = data + size - after;
+    while (at < stop && (at = memchr(at, rare[0], stop - at)) != NULL) {
+        if (memcmp(at - before, needle, length) == 0) {
+            Py_RETURN_TRUE;
+        }
+        at++;
+    }
+    Py_RETURN_FALSE;
+}
+
+#define PAIR(text) (((text)[0] * 7 + (text)[1]) & 255)
+
+/* Whether one of the needles, a tuple of bytes, stands in a run. `pairs` tells which first two bytes they may have. */
+static int
+holds_needle(const unsigned char *run, Py_ssize_t size, PyObject *needles, const unsigned char *pairs)
+{
+    for (Py_ssize_t at = 0; at < size; at++) {
+        if (at + 1 < size && !pairs[PAIR(run + at)]) {
+            continue;
+        }
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
+            PyObject *needle = PyTuple_GET_ITEM(needles, i);
+            Py_ssize_t length = PyBytes_GET_SIZE(needle);
+            if (length <= size - at && memcmp(run + at, PyBytes_AS_STRING(needle), length) == 0) {
                 return 1;
             }
-            at++;
         }
     }
     return 0;
 }
 
-/* find_runs(data, table, length, needles, before, long_from) -> [(start, end), …]: the runs of at least `length` bytes that
- * the table of 256 bytes marks and that are worth a look: one of the needles stands in it, one of the bytes of `before`
- * stands before it, or it has `long_from` bytes or more. */
+/* A character as keys are made of: a letter, a digit, or one of _ + / = - */
+static int
+is_keylike(unsigned char byte)
+{
+    unsigned char letter = byte | 0x20;
+    return (letter >= 'a' && letter <= 'z') || (byte >= '/' && byte <= '9') || byte == '_' || byte == '+' || byte == '=' ||
+           byte == '-';
+}
+
+#define RUN 16 /* characters that make a run */
+
+#if defined(__SSE2__) && (defined(__GNUC__) || defined(__clang__))
+#include <emmintrin.h>
+
+/* One bit for each of 16 bytes: whether it is key-like. */
+static unsigned
+keylike_bits(const unsigned char *bytes)
+{
+    __m128i text = _mm_loadu_si128((const __m128i *)bytes), letter = _mm_or_si128(text, _mm_set1_epi8(0x20));
+    __m128i found = _mm_and_si128(_mm_cmpgt_epi8(letter, _mm_set1_epi8('a' - 1)),
+                                  _mm_cmplt_epi8(letter, _mm_set1_epi8('z' + 1)));
+    found = _mm_or_si128(found, _mm_and_si128(_mm_cmpgt_epi8(text, _mm_set1_epi8('/' - 1)),
+                                              _mm_cmplt_epi8(text, _mm_set1_epi8('9' + 1))));
+    found = _mm_or_si128(found, _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('_')),
+                                             _mm_cmpeq_epi8(text, _mm_set1_epi8('+'))));
+    found = _mm_or_si128(found, _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('=')),
+                                             _mm_cmpeq_epi8(text, _mm_set1_epi8('-'))));
+    return (unsigned)_mm_movemask_epi8(found);
+}
+
+/* Where the next run begins that may begin at `at` or later; `size` if there is none. */
+static Py_ssize_t
+next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    unsigned open = 0; /* key-like bytes just before `at`, fewer than RUN */
+    for (; at + RUN <= size; at += RUN) {
+        unsigned others = ~keylike_bits(bytes + at) & 0xffff;
+        if (open + (others ? (unsigned)__builtin_ctz(others) : RUN) >= RUN) {
+            return at - open;
+        }
+        open = (unsigned)__builtin_clz(others << 16);
+    }
+    for (Py_ssize_t begun = at - open; at < size; at++) {
+        if (!is_keylike(bytes[at])) {
+            begun = at + 1;
+        }
+        else if (at + 1 - begun >= RUN) {
+            return begun;
+        }
+    }
+    return size;
+}
+#else
+static Py_ssize_t
+next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    /* The window of RUN bytes from `at` is read from its end, and moved behind the last byte that is not key-like: most
+     * bytes are never read. */
+    while (at + RUN <= size) {
+        Py_ssize_t back = at + RUN - 1;
+        while (back >= at && is_keylike(bytes[back])) {
+            back--;
+        }
+        if (back < at) {
+            return at;
+        }
+        at = back + 1;
+    }
+    return size;
+}
+#endif
+
+/* find_runs(data, needles, before, long_from) -> [(start, end), …]: the runs of RUN or more key-like bytes that are worth a
+ * look: one of the needles stands in it, one of the bytes of `before` stands before it, or it has `long_from` bytes or
+ * more. */
 static PyObject *
 find_runs(PyObject *module, PyObject *args)
 {
-    Py_buffer data, table, before;
-    Py_ssize_t length, long_from;
+    const unsigned char *bytes, *before;
+    Py_ssize_t size, before_size, long_from;
     PyObject *needles;
-    if (!PyArg_ParseTuple(args, "y*y*nO!y*n", &data, &table, &length, &PyTuple_Type, &needles, &before, &long_from)) {
+    if (!PyArg_ParseTuple(args, "y#O!y#n", &bytes, &size, &PyTuple_Type, &needles, &before, &before_size, &long_from)) {
         return NULL;
     }
-    PyObject *runs = NULL;
-    int sound = table.len == 256 && length >= 1;
+    unsigned char pairs[256] = {0};
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
-        sound = sound && PyBytes_CheckExact(PyTuple_GET_ITEM(needles, i));
+        PyObject *needle = PyTuple_GET_ITEM(needles, i);
+        if (!PyBytes_CheckExact(needle) || PyBytes_GET_SIZE(needle) == 0) {
+            PyErr_SetString(PyExc_ValueError, "find_runs needs needles of bytes");
+            return NULL;
+        }
+        if (PyBytes_GET_SIZE(needle) == 1) {
+            memset(pairs, 1, sizeof pairs);
+        }
+        else {
+            pairs[PAIR((const unsigned char *)PyBytes_AS_STRING(needle))] = 1;
+        }
     }
-    if (!sound) {
-        PyErr_SetString(PyExc_ValueError, "find_runs needs a table of 256 bytes, a length over 0 and needles of bytes");
-        goto done;
-    }
-    runs = PyList_New(0);
-    const unsigned char *bytes = data.buf, *marks = table.buf;
-    /* A window of `length` bytes that ends at `at`. It is read from its end, and moved behind the last byte that is not
-     * marked, so that most bytes are never read; and so a window of marked bytes alone stands where a run begins. */
-    Py_ssize_t at = length - 1;
-    while (runs != NULL && at < data.len) {
-        Py_ssize_t first = at - length + 1, back = at;
-        while (back >= first && marks[bytes[back]]) {
-            back--;
+    PyObject *runs = PyList_New(0);
+    Py_ssize_t end, first = next_run(bytes, size, 0);
+    for (; runs != NULL && first < size; first = next_run(bytes, size, end)) {
+        for (end = first + RUN; end < size && is_keylike(bytes[end]); end++) {
         }
-        if (back >= first) {
-            at = back + length;
-            continue;
-        }
-        Py_ssize_t end = at + 1;
-        while (end < data.len && marks[bytes[end]]) {
-            end++;
-        }
-        if (end - first >= long_from || (first && before.len && memchr(before.buf, bytes[first - 1], before.len)) ||
-            holds_needle(bytes + first, end - first, needles)) {
+        if (end - first >= long_from || (first && before_size && memchr(before, bytes[first - 1], before_size)) ||
+            holds_needle(bytes + first, end - first, needles, pairs)) {
             PyObject *run = Py_BuildValue("(nn)", first, end);
             if (run == NULL || PyList_Append(runs, run) < 0) {
                 Py_CLEAR(runs);
             }
             Py_XDECREF(run);
         }
-        at = end + length;
     }
-done:
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&table);
-    PyBuffer_Release(&before);
     return runs;
+}
+
+/* Whether the first item of an array is a long text or an object with one, by which the array can be found. */
+static int
+is_long(PyObject *first, Py_ssize_t min)
+{
+    if (PyDict_CheckExact(first)) {
+        PyObject *key, *item;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(first, &position, &key, &item)) {
+            if (PyUnicode_CheckExact(item) && PyUnicode_GET_LENGTH(item) > min) {
+                return 1;
+            }
+        }
+        return 0;
+    }
+    return PyUnicode_CheckExact(first) && PyUnicode_GET_LENGTH(first) > min;
 }
 
 #define NOT_PLAIN 1
@@ -98,7 +205,7 @@ look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObjec
         return PyList_Append(todo, item);
     }
     if (PyList_CheckExact(item)) {
-        if (PyList_GET_SIZE(item) && PyList_Append(lists, item) < 0) {
+        if (PyList_GET_SIZE(item) && !is_long(PyList_GET_ITEM(item, 0), min) && PyList_Append(lists, item) < 0) {
             return -1;
         }
         return PyList_Append(todo, item);
@@ -145,25 +252,25 @@ look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, P
     return odd ? PyList_Append(unusual, node) : 0;
 }
 
-/* survey(value, usual, min, exact, containers_max, longs, lists, dense, floats, unusual) -> bool: whether the value is
- * plain as far as can be told here. Fills the lists; `unusual` gets the dicts with keys that are not in `usual`. */
+/* survey(value, usual, min, exact, containers_max) -> (longs, lists, dense, floats, unusual), or None where the value is
+ * not plain as far as can be told here: its texts over `min`, its arrays that do not
+ * begin with one, its dicts whose small parts are over `min`, its
+ * floats, and its dicts with keys that are not in `usual`. */
 static PyObject *
 survey(PyObject *module, PyObject *args)
 {
-    PyObject *value, *usual, *longs, *lists, *dense, *floats, *unusual;
+    PyObject *value, *usual;
     Py_ssize_t min, containers_max;
     long long exact;
-    if (!PyArg_ParseTuple(args, "O!O!nLnO!O!O!O!O!", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact,
-                          &containers_max, &PyList_Type, &longs, &PyList_Type, &lists, &PyList_Type, &dense,
-                          &PyList_Type, &floats, &PyList_Type, &unusual)) {
+    if (!PyArg_ParseTuple(args, "O!O!nLn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &containers_max)) {
         return NULL;
     }
-    PyObject *todo = PyList_New(0);
-    if (todo == NULL || PyList_Append(todo, value) < 0) {
-        Py_XDECREF(todo);
-        return NULL;
+    PyObject *todo = PyList_New(0), *longs = PyList_New(0), *lists = PyList_New(0), *dense = PyList_New(0);
+    PyObject *floats = PyList_New(0), *unusual = PyList_New(0), *seen = NULL;
+    int found = -1;
+    if (todo != NULL && longs != NULL && lists != NULL && dense != NULL && floats != NULL && unusual != NULL) {
+        found = PyList_Append(todo, value);
     }
-    int found = 0;
     for (Py_ssize_t at = 0; !found && at < PyList_GET_SIZE(todo); at++) {
         PyObject *node = PyList_GET_ITEM(todo, at); /* `todo` keeps it */
         if (PyDict_CheckExact(node)) {
@@ -183,11 +290,23 @@ survey(PyObject *module, PyObject *args)
             found = NOT_PLAIN; /* perhaps a cycle */
         }
     }
-    Py_DECREF(todo);
-    return found < 0 ? NULL : PyBool_FromLong(found == 0);
+    if (found == 0) {
+        seen = PyTuple_Pack(5, longs, lists, dense, floats, unusual);
+    }
+    else if (found > 0) {
+        seen = Py_NewRef(Py_None);
+    }
+    Py_XDECREF(todo);
+    Py_XDECREF(longs);
+    Py_XDECREF(lists);
+    Py_XDECREF(dense);
+    Py_XDECREF(floats);
+    Py_XDECREF(unusual);
+    return seen;
 }
 
 static PyMethodDef methods[] = {
+    {"contains", contains, METH_VARARGS, "Look for bytes by the rarest of them."},
     {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
     {NULL, NULL, 0, NULL},

@@ -70,7 +70,7 @@ class Plainer:
         self.keys = keys or _KEYS
         self.big: dict[int, int] = {}  # id of a container → its approximate size, if over the reference limit
         self.dense: dict[int, Any] = {}  # id → dicts whose own small parts are over it
-        self.lists: list[list[Any]] = []  # arrays over it
+        self.lists: list[list[Any]] = []  # arrays over it that do not begin with such a text
         self.long: list[str] = []  # texts over it
         self.blobs: list[tuple[str, bytes]] = []
         self.floats: list[float] = []
@@ -140,7 +140,7 @@ class Plainer:
                     todo.append(item)
                 elif kind is list:
                     todo.append(item)
-                    if item:
+                    if item and first_text(item) is None:
                         self.lists.append(item)
                 elif item is None or kind is bool or (kind is int and -_EXACT <= item <= _EXACT):
                     continue
@@ -153,18 +153,15 @@ class Plainer:
             if len(todo) > SURVEYED_MAX:
                 raise _NotPlain  # perhaps a cycle
 
-    def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., bool]) -> None:
+    def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., speed.Surveyed | None]) -> None:
         """Do the same in C."""
-        dense: list[Any] = []
-        unusual: list[Any] = []
-        usual = self.keys.usual
-        plain = survey(value, usual, _MIN, _EXACT, SURVEYED_MAX, self.long, self.lists, dense, self.floats, unusual)
-        if not plain:
+        seen = survey(value, self.keys.usual, _MIN, _EXACT, SURVEYED_MAX)
+        if seen is None:
             raise _NotPlain
+        self.long, self.lists, dense, self.floats, unusual = seen
         for node in unusual:
             self._look_at_keys(node)
-        if dense:
-            self.dense.update((id(node), node) for node in dense)
+        self.dense = {id(node): node for node in dense}
 
     def _look_at_keys(self, value: dict[Any, Any]) -> None:
         for key in value:
@@ -299,7 +296,8 @@ class Plainer:
         out = value if changed is None else changed
         if size > _MIN:
             self.big[id(out)] = size
-            self.lists.append(out)
+            if out and first_text(out) is None:
+                self.lists.append(out)
         return out
 
     def _odd(self, value: Any, depth: int) -> Any:
@@ -353,6 +351,15 @@ class Plainer:
                 return Mark({"$repr": "<more of a value that contains itself>", "type": type(value).__name__})
         self.path.append(id(value))
         return None
+
+
+def first_text(array: list[Any]) -> str | None:
+    """Return the long text that an array begins with, alone or as a field of its first item; None if there is none."""
+    first = array[0]
+    for item in first.values() if type(first) is dict else (first,):
+        if type(item) is str and len(item) > _MIN:
+            return item
+    return None
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ import orjson
 
 from playhead import _limits
 from playhead.event.plain import Mark
-from playhead.event.plainer import Plainer
+from playhead.event.plainer import Plainer, first_text
 
 dumps = orjson.dumps
 
@@ -35,21 +35,23 @@ class _Array(NamedTuple):
     where: Where
 
 
-class News(NamedTuple):
-    """Content that a line will hold once it is written."""
+class Placed(NamedTuple):
+    """Content that a line will hold once it is written, and where."""
 
-    unplaced: list[str | bytes]  # whose place in the line is found out only if it comes again
-    placed: list[tuple[str | bytes, Where]]
+    content: list[tuple[str | bytes, Where]]
     arrays: list[tuple[bytes, bytes, int, Where]]  # head, encoded, count, where
-    size: int  # of what is unplaced
+
+
+News = list[str | bytes] | Placed  # a list: its places in the line are found out only if it comes again
 
 
 class Held:
     """Remember what one writer wrote to one run, and replace it when it comes again.
 
     `known` maps content to where it stands. A text is its own key; an object is known by its encoded form, which begins
-    with `{`; an array by `[` and the first bytes of its first item. The value is a seq as long as nobody had to know
-    where in that line the content stands; then a Place, or for an array the list of those that begin alike.
+    with `{`; an array by `[` and the first bytes of its first item, or, until its place is known, by the text that it
+    begins with. The value is a seq as long as nobody had to know where in that line the content stands; then a Place,
+    or for an array the list of those that begin alike.
     """
 
     __slots__ = ("_offsets", "_read_data", "generation", "held_bytes", "known")
@@ -77,7 +79,7 @@ class Held:
         if new is not None:
             return new
         plainer.measure(value)
-        news = News([], [], [], 0)
+        news = Placed([], [])
         if id(value) in plainer.big:
             value = self._dict(value, None, plainer, news, root=True)
         return dumps(value), news
@@ -94,26 +96,34 @@ class Held:
             return encoded, None
         if len(encoded) > _MAX:
             return None
-        content: list[str | bytes] = [*map(_head, lists)]
+        content: list[str | bytes] = [*long]
+        for array in lists:
+            content.append(_head(array))
         for item in dense:
             if item is not value and len(known_as := dumps(item)) > _MIN:
                 content.append(known_as)
-        return (encoded, News([*long, *content], [], [], len(encoded))) if held.isdisjoint(content) else None
+        return (encoded, content) if len(content) == len(long) or held.isdisjoint(content) else None
 
-    def remember(self, seq: int, news: News, offset: int) -> None:
-        """Note content that line `seq`, which begins at byte `offset`, now holds."""
-        if news.unplaced:
-            self.known.update(dict.fromkeys(news.unplaced, seq))
+    def remember(self, seq: int, news: News, offset: int, size: int) -> None:
+        """Note content that line `seq`, which begins at byte `offset` and has `size` bytes of data, now holds."""
+        known = self.known
+        if isinstance(news, list):
+            for content in news:
+                known[content] = seq
             self._offsets[seq] = offset
-        for content, where in news.placed:
+            self.held_bytes += size
+        else:
+            self._remember_placed(seq, news)
+        if self.held_bytes > _limits.HELD_BYTES_MAX:
+            self.forget()
+
+    def _remember_placed(self, seq: int, news: Placed) -> None:
+        for content, where in news.content:
             self.known[content] = (seq, where)
             self.held_bytes += len(content)
         for head, encoded, count, where in news.arrays:
             self._remember_array(head, _Array(encoded[:-1], count, seq, where))
             self.held_bytes += len(encoded)
-        self.held_bytes += news.size
-        if self.held_bytes > _limits.HELD_BYTES_MAX:
-            self.forget()
 
     def _remember_array(self, head: bytes, array: _Array) -> None:
         branches = self.known.get(head)
@@ -125,7 +135,7 @@ class Held:
         # A new list, never a changed one: other threads may be looking at the old one.
         self.known[head] = [array, *branches[: _BRANCHES - 1]]
 
-    def _dict(self, value: Any, where: Where, plainer: Plainer, news: News, root: bool = False) -> Any:
+    def _dict(self, value: Any, where: Where, plainer: Plainer, news: Placed, root: bool = False) -> Any:
         big = plainer.big
         ident = id(value)
         if ident in plainer.dense and not root and big[ident] <= _MAX:
@@ -133,7 +143,7 @@ class Held:
             if (place := self._placed(encoded)) is not None:
                 return _same(place)
             if len(encoded) > _MIN:
-                news.placed.append((encoded, where))
+                news.content.append((encoded, where))
         changed: Any = None
         for key, item in value.items():
             kind = type(item)
@@ -154,21 +164,21 @@ class Held:
             return self._spill_if_large(out, plainer)
         return out
 
-    def _container(self, item: Any, kind: type, where: Where, plainer: Plainer, news: News) -> Any:
+    def _container(self, item: Any, kind: type, where: Where, plainer: Plainer, news: Placed) -> Any:
         if kind is list:
             return self._list(item, where, plainer, news)
         if kind is Mark and "$blob" in item:
             return item
         return self._dict(item, where, plainer, news)
 
-    def _list(self, value: list[Any], where: Where, plainer: Plainer, news: News) -> Any:
+    def _list(self, value: list[Any], where: Where, plainer: Plainer, news: Placed) -> Any:
         encoded = dumps(value)
         if len(encoded) <= _MIN:
             return value
         keep = 0
         best: _Array | None = None
         head = _head(value)
-        candidates = self._candidates(head)
+        candidates = self._candidates(head, value)
         for held in candidates:
             size = len(held.stem)
             if len(encoded) > size and encoded.startswith(held.stem):
@@ -200,9 +210,11 @@ class Held:
             return self._spill_if_large(value if then is None else then, plainer)
         return orjson.Fragment(encoded) if then is None else then  # encoded already: need not be again
 
-    def _candidates(self, head: bytes) -> list[_Array]:
+    def _candidates(self, head: bytes, value: list[Any]) -> list[_Array]:
         """Return the held arrays that begin with this head."""
         found = self.known.get(head)
+        if found is None and (text := first_text(value)) is not None:
+            found = self.known.get(text)
         if type(found) is int:
             self._place(found)
             found = self.known.get(head)
@@ -233,21 +245,21 @@ class Held:
                     self.known[encoded] = (seq, where)
                 todo.extend((item, (where, key)) for key, item in node.items())
             elif kind is list and node:
-                if self.known.get(head := _head(node)) == seq:
-                    self.known[head] = []
-                branches = self.known.get(head)
+                branches = self.known.get(head := _head(node))
+                if branches is None or branches == seq:
+                    branches = []
                 if type(branches) is list and len(branches) < _BRANCHES:
                     array = _Array(dumps(node)[:-1], len(node), seq, where)
                     if array not in branches:
                         self.known[head] = [*branches, array]
                 todo.extend((item, (where, position)) for position, item in enumerate(node))
 
-    def _text(self, value: str, where: Where, plainer: Plainer, news: News) -> Any:
+    def _text(self, value: str, where: Where, plainer: Plainer, news: Placed) -> Any:
         if (place := self._placed(value)) is not None:
             return _same(place)
         if len(value) > _MAX or (len(value) * 4 > _MAX and len(value.encode()) > _MAX):
             return plainer.spill(value.encode(), "text")
-        news.placed.append((value, where))
+        news.content.append((value, where))
         return value
 
     def _spill_if_large(self, value: Any, plainer: Plainer) -> Any:

@@ -9,8 +9,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-find_runs: Callable[[bytes, bytes, int, tuple[bytes, ...], bytes, int], list[tuple[int, int]]] | None = None
-survey: Callable[..., bool] | None = None
+Surveyed = tuple[list[str], list[Any], list[Any], list[float], list[Any]]
+
+contains: Callable[[bytes, bytes, bytes], bool] | None = None
+find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int], list[tuple[int, int]]] | None = None
+survey: Callable[[dict[Any, Any], set[str], int, int, int], Surveyed | None] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
     try:
@@ -19,4 +22,4 @@ if os.environ.get("PLAYHEAD_PURE") != "1":
         pass  # no compiler where this was installed
     else:
         compiled: Any = _speed
-        find_runs, survey = compiled.find_runs, compiled.survey
+        contains, find_runs, survey = compiled.contains, compiled.find_runs, compiled.survey

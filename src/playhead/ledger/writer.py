@@ -75,7 +75,6 @@ class Ledger:
         self,
         kind: str,
         data: Data,
-        *,
         span: str | None = None,
         parent: str | None = None,
         lane: str = "0",
@@ -96,8 +95,24 @@ class Ledger:
                 self._deferred.append((kind, data, {**names, "time_us": time_us, "elapsed_us": elapsed_us}))
                 return None
             self._busy = True
+            log = self._log
             try:
-                return self._append(kind, data, span, parent, lane, key, opens, time_us, elapsed_us)
+                if self.closed:
+                    hint = "The run was finished; `playhead.record` opens a new one."
+                    raise LedgerClosed(f"{self.run} is closed", hint=hint)
+                log.acquire()
+                try:
+                    if log.end() != self._end:
+                        self._follow_for(data)
+                    if self._lost or self._losses:
+                        self._write_losses()
+                    if opens and span is None:
+                        span = str(self._seq)
+                    offset = self._end
+                    seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us)
+                finally:
+                    log.release()
+                return Sealed(seq, span, offset)
             finally:
                 self._busy = False
                 if self._deferred:
@@ -165,35 +180,6 @@ class Ledger:
                 self._log.close()
 
     # Everything below runs with the lock held.
-
-    def _append(
-        self,
-        kind: str,
-        data: Data,
-        span: str | None,
-        parent: str | None,
-        lane: str,
-        key: str | None,
-        opens: bool,
-        time_us: int | None,
-        elapsed_us: int | None,
-    ) -> Sealed:
-        if self.closed:
-            raise LedgerClosed(f"{self.run} is closed", hint="The run was finished; `playhead.record` opens a new one.")
-        log = self._log
-        log.acquire()
-        try:
-            if log.end() != self._end:
-                self._follow_for(data)
-            if self._lost or self._losses:
-                self._write_losses()
-            if opens and span is None:
-                span = str(self._seq)
-            offset = self._end
-            seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us)
-        finally:
-            log.release()
-        return Sealed(seq, span, offset)
 
     def _write(
         self,
