@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
+
+if sys.platform != "win32":
+    import fcntl
+
+# Windows has none of these; runs are read there, not written.
+CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_BINARY", 0)
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 class Disk:
@@ -11,7 +20,7 @@ class Disk:
 
     def open(self, path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
         """Open a file that no child process inherits."""
-        return os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=dir_fd)
+        return os.open(path, flags | CLOEXEC, mode, dir_fd=dir_fd)
 
     def mkdir(self, path: str | os.PathLike[str], mode: int = 0o700, dir_fd: int | None = None) -> None:
         """Make one folder."""
@@ -31,7 +40,7 @@ class Disk:
 
     def sync_folder(self, path: str | os.PathLike[str]) -> None:
         """Wait until a folder's entries are on the disk."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(path, FOLDER | CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:
@@ -47,7 +56,8 @@ class Disk:
 
     def lock(self, descriptor: int, operation: int) -> None:
         """Take or release an advisory lock."""
-        fcntl.flock(descriptor, operation)
+        if sys.platform != "win32":
+            fcntl.flock(descriptor, operation)
 
     def write_all(self, descriptor: int, data: bytes) -> None:
         """Write everything, however many calls it takes."""

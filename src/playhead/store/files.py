@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,19 +17,22 @@ from playhead import _limits
 from playhead._clock import Clock, SystemClock
 from playhead._ids import is_run_id
 from playhead.errors import BadName, LedgerError, MissingContent, RunNotFound, StoreError, StoreTooNew, WriteFailed
+from playhead.ledger.log import Log
 from playhead.ledger.writer import Ledger
 from playhead.store import layout, presence, syncer
-from playhead.store.disk import Disk
-from playhead.store.file_log import FileLog
+from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+if sys.platform != "win32":
+    from playhead.store.file_log import FileLog
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW
+_FOLDER = FOLDER | NOFOLLOW
 
 
 class FileLedger(Ledger):
     """A ledger in a run directory; closing it gives up the directory and notes the run in the journal."""
 
-    def __init__(self, log: FileLog, run: str, clock: Clock, store: FileStore) -> None:
+    def __init__(self, log: Log, run: str, clock: Clock, store: FileStore) -> None:
         super().__init__(log, run, clock, store.put_blob)
         self._store = store
         self._presence: int | None = presence.hold(store.folder(run))
@@ -62,6 +66,11 @@ class FileStore:
         return layout.run_dir(self.root, run)
 
     def ledger(self, run: str, *, create: bool = False) -> Ledger:
+        if sys.platform == "win32":
+            raise StoreError(
+                "runs are read on Windows, not written",
+                hint="Record on Linux, on macOS or in WSL; show, verify and replay work here.",
+            )
         if not is_run_id(run):
             raise StoreError(f"not a run id: {run!r}", hint="A run id is `run_` and 26 characters.")
         folder = self.folder(run)
@@ -361,7 +370,7 @@ def _read(path: Path, label: str) -> bytes:
 
 def _same_content(name: str, folder: int, data: bytes) -> bool:
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(name, os.O_RDONLY | NOFOLLOW | NONBLOCK | CLOEXEC, dir_fd=folder)
     except OSError:
         return False
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

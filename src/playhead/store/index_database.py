@@ -20,6 +20,7 @@ from playhead import _limits
 from playhead._clock import SystemClock, utc_text
 from playhead.errors import StoreError
 from playhead.store import layout
+from playhead.store.disk import CLOEXEC, FOLDER
 
 if sys.platform != "win32":
     import fcntl
@@ -302,7 +303,7 @@ def _alone(root: Path) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(root, FOLDER | CLOEXEC)
     try:
         until = _monotonic() + _limits.INDEX_WAIT_S
         while True:

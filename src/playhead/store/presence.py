@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from playhead.store.disk import CLOEXEC, FOLDER
+
 if sys.platform != "win32":
     import fcntl
 
@@ -30,7 +32,7 @@ def hold(run_dir: Path) -> int:
     """
     if sys.platform == "win32":
         raise OSError("a run cannot be held on this platform")
-    fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(run_dir, FOLDER | CLOEXEC)
     try:
         for left in range(_HOLD_TRIES, -1, -1):
             try:
@@ -54,7 +56,7 @@ def is_held(run_dir: Path) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(run_dir, FOLDER | CLOEXEC)
     except OSError:
         return False
     try:

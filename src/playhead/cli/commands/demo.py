@@ -49,6 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
+    if sys.platform == "win32":
+        raise UsageError("the demo records a run, which is not done on Windows", hint="Use WSL.")
     if importlib.util.find_spec("openai") is None:
         raise UsageError("the demo uses the openai client, which is not installed", hint="pip install 'playhead[demo]'")
     if settings.load().disabled:

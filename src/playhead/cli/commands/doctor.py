@@ -175,6 +175,9 @@ def _space(root: Path) -> Iterator[Check]:
 
 def _writable(root: Path) -> Iterator[Check]:
     """Write, sync, lock and remove a real file: what a recording does."""
+    if sys.platform == "win32":
+        yield Check("writable", "warn", "runs are read on Windows, not written", "Record on Linux, on macOS or in WSL.")
+        return
     import fcntl
 
     probe = root / f".doctor-{os.getpid()}"

@@ -6,12 +6,12 @@ import argparse
 import dataclasses
 import os
 import signal
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 from playhead import settings as settings_module
-from playhead.capture.launch import Launched, launch, open_run, run_plainly
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output, to_json
 from playhead.errors import PlayheadError, UsageError
@@ -20,6 +20,9 @@ from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.timeline import Summary, Timeline
+
+if sys.platform != "win32":
+    from playhead.capture.launch import Launched, launch, open_run, run_plainly
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
+    if sys.platform == "win32":
+        raise UsageError("a program is recorded on Linux and macOS, not on Windows", hint="Use WSL.")
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise UsageError("say what to run", hint="For instance `playhead record -- python agent.py`.")
