@@ -14,8 +14,9 @@ import pydantic
 import pytest
 from tests.event.values import alike, stored
 
+from playhead import _limits
 from playhead.event.plain import class_name, describe_error, fingerprint, restore
-from playhead.event.plainer import plain
+from playhead.event.plainer import Plainer, plain
 
 
 class _NoRepr:
@@ -177,6 +178,20 @@ def test_a_cycle_ends_with_a_mark() -> None:
     table: dict[str, Any] = {"a": {}}
     table["a"]["up"] = table
     assert stored(table) == {"a": {"up": {"$cycle": 2}}}
+
+
+@pytest.mark.parametrize("first", [["x"], [(1,)], {"x": {1}}], ids=["plain", "tuple", "set"])
+def test_shared_parts_do_not_explode(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "PARTS_MAX", 2_000)
+    monkeypatch.setattr(Plainer, "room", 2_000)
+    deep = first
+    for _ in range(60):  # 2^60 when written out
+        deep = [deep, deep]
+    wide = [[[[first] * 1000] * 1000] * 1000] * 1000
+    for value in ({"v": deep}, {"v": wide}, [deep, b"odd"]):
+        written = orjson.dumps(plain(value))
+        assert len(written) < 1_000_000
+        assert b"<more of a value with too many parts>" in written
 
 
 def test_the_same_value_twice_is_no_cycle() -> None:

@@ -252,7 +252,7 @@ look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, P
     return odd ? PyList_Append(unusual, node) : 0;
 }
 
-/* survey(value, usual, min, exact, containers_max) -> (longs, lists, dense, floats, unusual), or None where the value is
+/* survey(value, usual, min, exact, parts_max) -> (longs, lists, dense, floats, unusual), or None where the value is
  * not plain as far as can be told here: its texts over `min`, its arrays that do not
  * begin with one, its dicts whose small parts are over `min`, its
  * floats, and its dicts with keys that are not in `usual`. */
@@ -260,9 +260,9 @@ static PyObject *
 survey(PyObject *module, PyObject *args)
 {
     PyObject *value, *usual;
-    Py_ssize_t min, containers_max;
+    Py_ssize_t min, parts_max, parts = 0;
     long long exact;
-    if (!PyArg_ParseTuple(args, "O!O!nLn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &containers_max)) {
+    if (!PyArg_ParseTuple(args, "O!O!nLn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &parts_max)) {
         return NULL;
     }
     PyObject *todo = PyList_New(0), *longs = PyList_New(0), *lists = PyList_New(0), *dense = PyList_New(0);
@@ -286,7 +286,8 @@ survey(PyObject *module, PyObject *args)
                 found = look_at(PyList_GET_ITEM(node, i), min, exact, todo, longs, lists, floats, &ignored);
             }
         }
-        if (!found && PyList_GET_SIZE(todo) > containers_max) {
+        parts += PyDict_CheckExact(node) ? PyDict_GET_SIZE(node) : PyList_GET_SIZE(node);
+        if (!found && parts > parts_max) {
             found = NOT_PLAIN; /* perhaps a cycle */
         }
     }

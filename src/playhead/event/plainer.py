@@ -21,7 +21,7 @@ _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
 _TRACKED_FROM = 5  # cycles are looked for from this depth on: most values never get there
 _USUAL_KEYS_MAX = 4096
-SURVEYED_MAX = 10_000  # containers that the fast walk looks at
+SURVEYED_MAX = 100_000  # parts that the fast walk looks at
 
 BinaryGate = Callable[[bytes], bytes]
 
@@ -53,7 +53,7 @@ class Plainer:
     unusual_keys = False  # found keys that sort differently in UTF-16 and in UTF-8
     depth_max = _limits.DEPTH_MAX
     tracked_from = _TRACKED_FROM
-    room = 0  # containers that are still gone into, once a cycle was found
+    room = _limits.PARTS_MAX  # parts that are still looked at
     size = 0  # of the value looked at last, approximately
     surveyed = False  # by the fast walk: what is long is known, the size of each container is not
 
@@ -100,7 +100,7 @@ class Plainer:
             return self._any(value, 0)
         except _Cyclic:  # once more, and now from the top, where a cycle that branches is cheap
             self._start_again()
-            self.tracked_from, self.room = 0, _limits.CYCLIC_CONTAINERS_MAX
+            self.tracked_from, self.room = 0, _limits.CYCLIC_PARTS_MAX
             return self._any(value, 0)
 
     def measure(self, value: Any) -> None:
@@ -113,6 +113,7 @@ class Plainer:
     def _start_again(self) -> None:
         for found in (self.big, self.dense, self.lists, self.long, self.floats, self.blobs, self.path):
             found.clear()
+        self.room = _limits.PARTS_MAX
 
     def _survey(self, value: dict[str, Any]) -> None:
         """Look through a value that is plain already, as most are; raise _NotPlain at the first thing that is not.
@@ -120,6 +121,7 @@ class Plainer:
         One loop over a growing list, since in Python calls cost more than looking: this is half of recording.
         """
         todo: list[Any] = [value]
+        parts = 0
         long, usual = self.long, self.keys.usual
         for node in todo:
             items: Any = node
@@ -150,7 +152,8 @@ class Plainer:
                     raise _NotPlain
             if small > _MIN and type(node) is dict:
                 self.dense[id(node)] = node
-            if len(todo) > SURVEYED_MAX:
+            parts += len(node)
+            if parts > SURVEYED_MAX:
                 raise _NotPlain  # perhaps a cycle
 
     def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., speed.Surveyed | None]) -> None:
@@ -192,6 +195,9 @@ class Plainer:
         return self._odd(value, depth)
 
     def _dict(self, value: dict[str, Any], depth: int) -> Any:
+        self.room -= 1 + len(value)
+        if self.room < 0:
+            return self._no_room(value)
         tracked = depth >= self.tracked_from and type(value) is not Mark  # a mark stands for what is tracked already
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
@@ -266,6 +272,9 @@ class Plainer:
         return True
 
     def _list(self, value: list[Any], depth: int) -> Any:
+        self.room -= 1 + len(value)
+        if self.room < 0:
+            return self._no_room(value)
         tracked = depth >= self.tracked_from
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
@@ -309,7 +318,7 @@ class Plainer:
         marked = mark(value)
         name = next(iter(marked)) if type(marked) is Mark else ""
         out = self._any(marked, depth + 1)
-        if name in ("$set", "$frozenset") and type(out) is Mark:
+        if name in ("$set", "$frozenset") and name in out:
             out[name] = sorted(out[name], key=dumps)
         if tracked:
             self.path.pop()
@@ -345,12 +354,13 @@ class Plainer:
         if depth > self.depth_max:
             told = f"<nested more than {self.depth_max} levels, sha256 {fingerprint(value)}>"
             return Mark({"$repr": told, "type": type(value).__name__})
-        if not self.tracked_from:
-            self.room -= 1
-            if self.room < 0:
-                return Mark({"$repr": "<more of a value that contains itself>", "type": type(value).__name__})
         self.path.append(id(value))
         return None
+
+    def _no_room(self, value: Any) -> Mark:
+        self.size = 60
+        why = "a value with too many parts" if self.tracked_from else "a value that contains itself"
+        return Mark({"$repr": f"<more of {why}>", "type": type(value).__name__})
 
 
 def first_text(array: list[Any]) -> str | None:
