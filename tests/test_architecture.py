@@ -42,7 +42,7 @@ SIDEWAYS = {
 PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
-    "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "step", "tool",
+    "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step", "tool",
     "verify",
 ]  # fmt: skip
 
@@ -207,7 +207,7 @@ def test_importing_playhead_loads_next_to_nothing() -> None:
 
 
 def test_the_verbs_an_agent_uses_load_no_terminal_and_no_client() -> None:
-    names = [name for name in PUBLIC if name not in ("Run", "find", "load", "verify")]
+    names = [name for name in PUBLIC if name not in ("Run", "find", "load", "runs", "verify")]
     loaded = _loaded_by("import playhead\n" + "\n".join(f"playhead.{name}" for name in names))
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # as in typing, whose import would take longer than all o
 if TYPE_CHECKING:
     from typing import Any
 
-    from playhead._api.reading import Run, find, load, verify
+    from playhead._api.reading import Run, find, load, runs, verify
     from playhead._api.recording import (
         agent,
         artifact,
@@ -61,6 +61,7 @@ _WHERE = {
     "model_call": "playhead._api.recording",
     "note": "playhead._api.recording",
     "record": "playhead._api.recording",
+    "runs": "playhead._api.reading",
     "step": "playhead._api.recording",
     "tool": "playhead._api.recording",
     "verify": "playhead._api.reading",
@@ -90,6 +91,7 @@ __all__ = [
     "model_call",
     "note",
     "record",
+    "runs",
     "step",
     "tool",
     "verify",

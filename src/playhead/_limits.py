@@ -9,9 +9,7 @@ REFERENCE_BYTES_MIN: Final = 256  # a repeated sub-value larger than this is wri
 INLINE_BYTES_MAX: Final = 32 * 1024  # a larger value spills to a blob
 INTEGER_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is not exact everywhere: `$int`
 DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
-PARTS_MAX: Final = (
-    10_000_000  # of one value, a shared part counted each time; the rest is cut off visibly, with `$repr`
-)
+PARTS_MAX: Final = 2_000_000  # of one value, shared ones each time; the rest is cut off visibly, with `$repr`
 CYCLIC_PARTS_MAX: Final = 20_000  # the same for a value that contains itself
 REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
 FINGERPRINT_CONTAINERS_MAX: Final = 100_000  # that a digest of what is cut off looks at

@@ -5,7 +5,8 @@
     │   ├── BadName             an artifact name that could leave the run directory, or is unusable
     │   └── ConfigError         a setting that cannot be read
     ├── RunNotFound             no run answers to that name
-    │   └── AmbiguousRun        more than one does
+    │   ├── AmbiguousRun        more than one does
+    │   └── EventNotFound       the run has no event of that number
     ├── StoreError              the place where runs are kept cannot be used
     │   └── StoreTooNew         a newer Playhead wrote it; reading still works
     ├── LedgerError             a timeline could not be extended or read
@@ -68,6 +69,13 @@ class RunNotFound(PlayheadError):
 
     code = "run_not_found"
     default_hint = "`playhead ls` lists the runs of this store; `--store DIR` names another one."
+
+
+class EventNotFound(RunNotFound):
+    """The run has no event of that number."""
+
+    code = "event_not_found"
+    default_hint = "`playhead show RUN` lists its events."
 
 
 class AmbiguousRun(RunNotFound):

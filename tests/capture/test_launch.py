@@ -356,6 +356,14 @@ def test_what_an_agent_redacted_is_counted_in_the_run(store: Path) -> None:
     assert finished(run)["redacted"]["anthropic-key"] >= 3  # the arguments twice, the output, the agent's input
 
 
+def test_what_was_redacted_in_the_answer_of_an_agent_is_counted(store: Path) -> None:
+    program = "import playhead\nwith playhead.record('quiet') as run:\n    run.output = {'password': 'hunter22'}"
+    launched(store, python(program))
+    run = only_run(store)
+    assert run.playback(plain=True).payload == {"password": {"$redacted": "field"}}
+    assert finished(run)["redacted"]["field"] == 1
+
+
 def test_a_secret_written_in_two_halves_is_redacted(store: Path) -> None:
     program = "import os\nos.write(1, b'key sk-ant-a1B2a1B2')\nos.write(1, b'a1B2a1B2a1B2 end\\n')"
     code, out, _ = launched(store, python(program))

@@ -82,7 +82,7 @@ def test_without_openai_it_says_what_to_install(ask, store, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     said = ask("demo")
     assert said.code == 2
-    assert "pip install 'playhead[demo]'" in said.err
+    assert "pip install openai" in said.err
     assert not store.exists()
 
 

@@ -176,3 +176,18 @@ def test_completion_prints_code_for_each_shell(ask, shell_name):
 def test_running_the_package_is_running_the_command(shell):
     assert shell("--help").out == shell().out
     assert Path(main_module.__file__).name == "main.py"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_failure(sample, closed):
+    command = f"{sys.executable} -m playhead verify {sample} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["ls", "verify --all", "reindex", "prune --older-than 1d", "query x"])
+def test_a_store_that_was_named_and_is_not_there_is_a_usage_error(shell, words, tmp_path):
+    said = shell(*words.split(), "--store", str(tmp_path / "nowhere"))
+    assert said.code == 2
+    assert "there is no store at" in said.err

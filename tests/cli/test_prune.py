@@ -155,5 +155,5 @@ def test_half_written_blobs_of_a_crash_go_too(ask, store, sample):
 
 
 def test_a_store_that_is_not_there_is_said_so(ask, store):
-    assert ask("prune", "--keep", "0").code == 3
+    assert ask("prune", "--keep", "0").code == 2
     assert not store.exists()

@@ -29,5 +29,5 @@ def test_an_index_full_of_rubbish_is_replaced(ask, store, sample):
 
 
 def test_without_a_store_nothing_is_made(ask, store):
-    assert ask("reindex").code == 3
+    assert ask("reindex").code == 2
     assert not store.exists()

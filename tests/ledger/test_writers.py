@@ -9,8 +9,9 @@ import pytest
 from tests.ledger.logs import gaps, note, texts
 from tests.ledger.timelines import RUN, events_of, finish, judged, ledger, lines_of, timeline
 
-from playhead._clock import FakeClock
+from playhead._clock import FakeClock, parse_utc
 from playhead.event import envelope
+from playhead.ledger import writer
 from playhead.store.memory import MemoryLog
 
 
@@ -75,12 +76,33 @@ def test_elapsed_time_never_goes_back_whoever_writes(ahead_us: int, monotonic_us
     assert min(elapsed) >= 0
 
 
+def test_a_second_writer_misses_no_time_while_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        now = 1_700_000_000_000_000
+
+        def wall_us(self) -> int:
+            return self.now
+
+        def monotonic_us(self) -> int:
+            return self.now
+
+    def slow(text: str) -> int:
+        clock.now += 1_000_000  # the first call imports a module
+        return parse_utc(text)
+
+    log, clock = MemoryLog(), Clock()
+    note(ledger(log=log, clock=clock)[0])
+    monkeypatch.setattr(writer, "parse_utc", slow)
+    note(ledger(log=log, clock=clock)[0])
+    assert [event.elapsed_us for event in events_of(log)] == [0, 1_000_000]
+
+
 def test_imported_times_are_kept_as_given_and_do_not_move_the_clock() -> None:
-    writer, log, _ = ledger(clock=FakeClock(step_us=1000))
-    note(writer)
-    writer.append("a.b", b"{}", time_us=1, elapsed_us=10**12)
-    writer.append("a.b", b"{}", time_us=2, elapsed_us=-5)
-    note(writer)
+    one, log, _ = ledger(clock=FakeClock(step_us=1000))
+    note(one)
+    one.append("a.b", b"{}", time_us=1, elapsed_us=10**12)
+    one.append("a.b", b"{}", time_us=2, elapsed_us=-5)
+    note(one)
     assert [event.elapsed_us for event in events_of(log)][1:3] == [10**12, -5]
     assert events_of(log)[3].elapsed_us < 10**6
     assert events_of(log)[1].time == "1970-01-01T00:00:00.000001Z"

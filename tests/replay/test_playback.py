@@ -325,6 +325,48 @@ def test_find_can_leave_out_runs_that_failed() -> None:
     assert good.playback().payload == "fine"
 
 
+def test_find_refuses_a_status_that_there_is_not() -> None:
+    with pytest.raises(playhead.PlayheadError, match="no run has the status 'fine'"):
+        playhead.find(playhead.Envelope("agent", {"q": 1}), status="fine")
+
+
+def test_the_request_of_a_call_is_made_from_the_call() -> None:
+    @playhead.agent("sum up")
+    def agent(ticket: int, mode: str = "quick", *more: int, **options: Any) -> int:
+        return ticket
+
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((1,), {}), ((), {"ticket": 1, "mode": "deep"}), ((1, "quick", 2, 3), {"depth": 4}),
+    ]  # fmt: skip
+    for args, kwargs in calls:
+        asked = playhead.Envelope.of_call(agent, *args, **kwargs)
+        assert playhead.find(asked) is None
+        agent(*args, **kwargs)
+        found = playhead.find(asked)
+        assert found is not None
+        assert found.id == playhead.load("@last").id
+    with pytest.raises(playhead.PlayheadError, match="is not an agent"):
+        playhead.Envelope.of_call(len, [])
+
+
+def test_runs_are_listed_newest_first() -> None:
+    assert playhead.runs() == []
+    first, second = record("one"), record("two", name="other")
+    with pytest.raises(ValueError, match="bad"), playhead.record("agent"):
+        raise ValueError("bad")
+    assert [run.id for run in playhead.runs()][1:] == [second.id, first.id]
+    assert [run.id for run in playhead.runs(name="agent", status="ok")] == [first.id]
+    assert len(playhead.runs(limit=1)) == 1
+    with pytest.raises(playhead.PlayheadError, match="no run has the status"):
+        playhead.runs(status="fine")
+
+
+def test_an_event_that_is_not_there_is_told_apart_from_a_run() -> None:
+    with pytest.raises(playhead.RunNotFound, match="has no event 9999") as told:
+        record("one").event(9999)
+    assert told.value.code == "event_not_found"
+
+
 def test_find_passes_over_a_run_that_was_altered() -> None:
     first = record("one", input={"q": 1})
     second = record("two", input={"q": 1})

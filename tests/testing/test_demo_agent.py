@@ -86,4 +86,4 @@ def test_without_the_openai_client_it_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(UsageError) as caught:
         run_demo_agent("http://127.0.0.1:1/v1")
-    assert caught.value.hint == "pip install 'playhead[demo]'"
+    assert caught.value.hint == "pip install openai"

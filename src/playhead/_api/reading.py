@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from playhead import _limits
 from playhead import settings as settings_module
 from playhead.capture.recording import Recording, open_recording
 from playhead.capture.request import Envelope, hash_of
@@ -21,7 +22,7 @@ from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout
 from playhead.store.base import Store
 from playhead.store.files import FileStore, OneRun, read_lines
-from playhead.store.index import Index
+from playhead.store.index import STATUSES, Index
 from playhead.store.reader import RunReader
 
 
@@ -197,6 +198,7 @@ def find(
     One look-up, however many runs there are; then that one run is checked, and passed over if it was altered. A run
     that ended in an error is replayable too: `status="ok"` asks for one that did not.
     """
+    _check_status(status)
     files = open_store(store)
     with open_index(files) as index:
         for wanted in envelope_hashes(envelope):
@@ -207,6 +209,25 @@ def find(
                     return found
                 run = index.find_envelope(wanted, status=status, before=run)
     return None
+
+
+def runs(
+    *,
+    name: str | None = None,
+    status: str | None = None,
+    limit: int = _limits.LIST_RUNS_DEFAULT,
+    store: str | Path | None = None,
+) -> list[Run]:
+    """List runs, newest first: `playhead.runs(name="fix-login", status="error")`."""
+    _check_status(status)
+    files = open_store(store)
+    with open_index(files) as index:
+        return [Run(files, run["id"]) for run in index.list_runs(name=name, status=status, limit=limit)]
+
+
+def _check_status(status: str | None) -> None:
+    if status is not None and status not in STATUSES:
+        raise UsageError(f"no run has the status {status!r}", hint=f"A status is one of {', '.join(STATUSES)}.")
 
 
 def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:

@@ -61,12 +61,17 @@ def agent(name_or_function: Any = None, /, **options: Any) -> Any:
         name = _named(name_or_function if isinstance(name_or_function, str) else _name_of(function))
         described = {"name": name, "version": version} if version else None
 
+        def request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+            return arguments_of(function, args, kwargs)
+
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
-            asked = arguments_of(function, args, kwargs)
-            return Record(name, input=asked, function=function, agent=described, **options)
+            return Record(name, input=request(args, kwargs), function=function, agent=described, **options)
 
         make.starts_run = True  # type: ignore[attr-defined]
-        return cast(F, around(function, make, _set_output))
+        request.intent = name  # type: ignore[attr-defined]
+        wrapped = around(function, make, _set_output)
+        wrapped.playhead_request = request  # type: ignore[attr-defined]  # for Envelope.of_call
+        return cast(F, wrapped)
 
     return decorate(name_or_function) if callable(name_or_function) else decorate
 

@@ -206,8 +206,9 @@ class Record(Span):
                 adopts=self._role == "adopted",
                 output=self.output,
                 metadata=self.metadata,
-                redacted=self.recording.redacted if self._role == "adopted" else {},
             )
+            if self._role == "adopted":
+                finished.redacted = self.recording.redacted_with(kinds.as_fields(finished))
             self.recording.emit(finished, span=self.span, parent=scope.span)
         if self._role in ("adopted", "joined"):
             self.recording.leave()

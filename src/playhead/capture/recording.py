@@ -246,15 +246,15 @@ class Recording:
                 error=describe_error(error) if isinstance(error, BaseException) else error,
             )
             fields = kinds.as_fields(finished)
-            if redacted := self._totals(fields):
+            if redacted := self.redacted_with(fields):
                 fields["redacted"] = redacted
             self.emit_fields("run.finished", fields, span=self.root_span or "0", sealing=_with_totals)
             self.sync()
         finally:
             self._detach()
 
-    def _totals(self, fields: dict[str, Any]) -> dict[str, int]:
-        """Count redactions of the whole run, those in its last line included."""
+    def redacted_with(self, fields: dict[str, Any]) -> dict[str, int]:
+        """Count the redactions so far, and those in these fields, which are about to be recorded."""
         out = dict(self.redacted)
         try:
             for rule, count in self._gate.settle(fields)[1].items():

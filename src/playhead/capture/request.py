@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,14 @@ class Envelope:
     def of(cls, value: Any, intent: str) -> Envelope:
         """Return an envelope for whatever was given as the input of a run."""
         return value if isinstance(value, cls) else cls(intent, value)
+
+    @classmethod
+    def of_call(cls, agent: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Envelope:
+        """Return the request that calling an agent with these arguments would be, to look it up before it is run."""
+        describe = getattr(agent, "playhead_request", None)
+        if describe is None:
+            raise UsageError(f"{agent!r} is not an agent", hint="Decorate it with @playhead.agent.")
+        return cls.of(describe(args, kwargs), describe.intent)
 
     @classmethod
     def from_dict(cls, value: Any) -> Envelope:

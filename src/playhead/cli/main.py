@@ -43,12 +43,16 @@ GROUPS = {
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 
+_ASK_THE_STORE = ("ls", "query")  # the others name a run, and say so when it is not there
+
 YES, NO, USAGE, UNKNOWN, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 yes, 1 no, 2 usage, 3 could not tell."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None or sys.stderr is None:
+        _open_what_is_closed()
     if arguments and arguments[0] in ("--version", "-V"):
         sys.stdout.write(f"playhead {__version__}\n")
         return YES
@@ -98,6 +102,8 @@ def _answer(arguments: list[str]) -> int:
             raise UsageError(f"there is no command {name!r}", hint=_nearest(name))
         args = parser_of(name).parse_args([*shared, *rest[1:]])
         out = Output(json=args.json, color=not args.no_color)
+        if args.store is not None and name in _ASK_THE_STORE and not os.path.isdir(os.path.expanduser(args.store)):
+            raise UsageError(f"there is no store at {args.store}", hint="`--store DIR` names the folder of a store.")
         code: int = module_of(name).run(args, out)
         return code
     except PlayheadError as problem:
@@ -190,6 +196,17 @@ def _nearest(name: str) -> str:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
+
+
+def _open_what_is_closed() -> None:
+    """Put nothing in the place of streams that were closed (`>&-`): else the next file opened would be our output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _never_fail_on_letters() -> None:

@@ -286,9 +286,11 @@ class Ledger:
     def _resume_clock(self, first: bytes, last: bytes) -> None:
         """Continue elapsed time in a process that did not start the run: by wall time since then, never backwards."""
         started = envelope.parse(first)
+        began_us = parse_utc(started.time) - started.elapsed_us
         self._elapsed_us = envelope.parse(last).elapsed_us
-        since = self._clock.wall_us() - parse_utc(started.time) + started.elapsed_us
-        self._start_us = self._clock.monotonic_us() - max(since, self._elapsed_us)
+        # Both clocks in one breath: what passes between the two would be missing from every duration.
+        since, now = self._clock.wall_us() - began_us, self._clock.monotonic_us()
+        self._start_us = now - max(since, self._elapsed_us)
 
     def _take_head(self, line: bytes) -> None:
         seq = envelope.seq_of(line)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from playhead import _limits
-from playhead.errors import BrokenLine, RunNotFound
+from playhead.errors import BrokenLine, EventNotFound
 from playhead.event import envelope
 from playhead.event.envelope import Event
 from playhead.event.resolve import Resolver, has_references
@@ -60,9 +60,9 @@ class RunReader:
             if len(self._offsets) == before:
                 last = len(self._offsets) - 2
                 hint = f"Its events are 0 to {last}." if last >= 0 else "It has no events."
-                raise RunNotFound(f"{self.id} has no event {seq}", hint=hint)
+                raise EventNotFound(f"{self.id} has no event {seq}", hint=hint)
         if seq < 0:
-            raise RunNotFound(f"{self.id} has no event {seq}", hint="Events are numbered from 0.")
+            raise EventNotFound(f"{self.id} has no event {seq}", hint="Events are numbered from 0.")
         return next(self.store.lines(self.id, self._offsets[seq])).removesuffix(b"\n")
 
     def event(self, seq: int) -> Event:

@@ -126,7 +126,7 @@ def _opened(base_url: str) -> Iterator[None]:
         from openai import OpenAI
     except ImportError as error:
         raise UsageError(
-            "the demo agent uses the openai client, which is not installed", hint="pip install 'playhead[demo]'"
+            "the demo agent uses the openai client, which is not installed", hint="pip install openai"
         ) from error
     with DemoProject() as project, OpenAI(base_url=base_url, api_key="demo-not-a-key", max_retries=0) as client:
         token = _session.set(_Session(client, project))

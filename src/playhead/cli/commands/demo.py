@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if sys.platform == "win32":
         raise UsageError("the demo records a run, which is not done on Windows", hint="Use WSL.")
     if importlib.util.find_spec("openai") is None:
-        raise UsageError("the demo uses the openai client, which is not installed", hint="pip install 'playhead[demo]'")
+        raise UsageError("the demo uses the openai client, which is not installed", hint="pip install openai")
     if settings.load().disabled:
         raise UsageError("PLAYHEAD_DISABLED is set, so there is nothing to show", hint="Unset it and try again.")
     store = open_store(args.store)

@@ -7,7 +7,7 @@ import time
 
 from playhead._api.reading import open_index, open_store
 from playhead.cli.output import Output
-from playhead.errors import StoreError
+from playhead.errors import UsageError
 from playhead.store import layout
 from playhead.views import text
 
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     store = open_store(args.store)
     if not layout.runs_dir(store.root).is_dir():
-        raise StoreError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
+        raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     store.refuse_newer()
     began = time.monotonic()
     done = 0

@@ -12,7 +12,7 @@ import msgspec
 from playhead._api.reading import load, open_index, open_store
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
-from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.errors import RunNotFound, UsageError
 from playhead.ledger.verify import Completeness, Integrity, Verification
 from playhead.replay.readiness import verify_run
 from playhead.store import layout
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("name one or more runs, or --all", hint="For instance `playhead verify @last`.")
     store = open_store(args.store)
     if args.all and not store.root.is_dir():
-        raise StoreError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
+        raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     found = _verify_all(store, args.deep, out) if args.all else [_verify_one(name, args) for name in args.runs]
     documents = [{**msgspec.to_builtins(one), "fidelity": {"verdict": "not_compared"}} for one in found]
     if out.json:
