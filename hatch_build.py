@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -21,7 +22,7 @@ class CompileSpeed(BuildHookInterface):
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"].append("src/playhead/event/_speed*.so")
+        build_data["artifacts"].append(f"src/playhead/event/_speed{sysconfig.get_config_var('EXT_SUFFIX')}")
 
     def _compile(self) -> None:
         from setuptools import Distribution, Extension

@@ -82,7 +82,6 @@ def recorded() -> str:
         ["reindex"],
         ["schema"],
         ["doctor"],
-        ["prune", "--older-than", "1d"],
         ["record", "--help"],
     ],
     ids=" ".join,
@@ -106,12 +105,28 @@ print(orjson.dumps([found.playback().payload, found.id, playhead.verify(found.id
     assert json.loads(answer.stdout) == [{"verdict": "fine"}, run.id, "intact"]
 
 
-@pytest.mark.parametrize("arguments", [["record", "--", "python"], ["invalidate", "RUN", "--why", "x"], ["demo"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["record", "--", "python"],
+        ["invalidate", "RUN", "--why", "x"],
+        ["demo"],
+        ["prune", "--older-than", "1d"],
+        ["prune", "RUN", "--yes"],
+    ],
+    ids=" ".join,
+)
 def test_what_would_write_is_refused_clearly(recorded: str, arguments: list[str]) -> None:
     answer = command(*(recorded if part == "RUN" else part for part in arguments))
     assert answer.returncode in (2, 3), answer.stderr
     assert "Windows" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_run_that_may_still_be_written_is_never_called_crashed() -> None:
+    with playhead.record("agent"):
+        answer = command("ls", "--json")
+    assert [run["status"] for run in json.loads(answer.stdout)] == ["running"]
 
 
 def test_an_agent_goes_on_unrecorded(tmp_path: Path) -> None:

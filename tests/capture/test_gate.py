@@ -121,3 +121,12 @@ def test_artifacts_know_variables_that_came_late_and_names_stay_usable(
 @pytest.mark.parametrize("payload", [{1: "a"}, {"$blob": "a"}, {"$same": "0#/x"}, {"$tuple": [1]}])
 def test_any_mapping_can_be_asked_for(payload: Any) -> None:
     assert playhead.find(envelope={"intent": "x", "payload": payload}) is None
+
+
+def test_a_secret_that_is_renewed_during_the_run_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "first-value-of-the-key")
+    with playhead.record("agent") as run:
+        monkeypatch.setenv("SERVICE_API_KEY", "second-value-of-the-key")
+        playhead.note("it is second-value-of-the-key, and was first-value-of-the-key")
+    text = b"".join(playhead.load(run.id or "").lines()).decode()
+    assert "-value-of-the-key" not in text

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import playhead
 from playhead.cli.output import Output, clean, one_line
 
 
@@ -110,3 +111,14 @@ def test_progress_is_silent_where_stderr_is_no_terminal():
         advance(1)
     assert stream.getvalue() == ""
     assert out.stderr.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_json_is_json_whatever_the_encoding_of_the_terminal(shell, store):
+    name = "emo 😀 ã"
+    with playhead.record(name, store=store):
+        pass
+    for encoding in ("cp1252", "ascii", "cp437", "utf-8"):
+        said = shell("ls", "--json", env={"PYTHONIOENCODING": encoding})
+        assert [run["name"] for run in said.json] == [name], encoding
+        said = shell("query", "SELECT name FROM runs", "--csv", env={"PYTHONIOENCODING": encoding})
+        assert name in said.out, encoding

@@ -41,7 +41,7 @@ class Lines:
         self.encoded.append(encoded)
         seq = len(self.encoded) - 1
         if news is not None:
-            held.remember(seq, news, seq, len(encoded))  # the seq serves as the offset
+            held.remember(seq, news, seq, len(encoded), held.known)  # the seq serves as the offset
         return seq
 
     def resolver(self, private: Callable[[str], bytes | None] | None = None) -> Resolver:
@@ -380,3 +380,32 @@ def test_a_cached_value_is_not_shared_between_turns_in_a_way_that_grows() -> Non
         lines.write(value)
     resolver = lines.resolver()
     assert [len(resolver.resolve(lines.read(seq))["m"]) for seq in (1, 2, 1, 2, 0)] == [4, 4, 4, 4, 3]
+
+
+def test_small_arrays_are_not_remembered() -> None:
+    lines = Lines()
+    for number in range(20):
+        rows = [[number, at] for at in range(40)]
+        lines.write({"text": f"{number} " * 100, "tags": ["a"], "stop": [{"at": "end"}], "rows": rows})
+    arrays = [key for key in lines.held.known if isinstance(key, bytes) and key.startswith(b"[")]
+    assert len(arrays) == 20, "one for the rows of each event, none for the rows themselves, the tags, the stops"
+
+
+def test_what_was_forgotten_while_a_line_was_written_is_not_remembered() -> None:
+    lines = Lines()
+    known, plainer = lines.held.known, Plainer()
+    encoded, news = lines.held.encode(plainer.value({"text": "x" * 500}), plainer)
+    lines.held.forget()
+    assert news is not None
+    lines.held.remember(0, news, 0, len(encoded), known)
+    assert lines.held.known == {}
+
+
+def test_deep_values_are_referred_to_like_others() -> None:
+    lines = Lines()
+    deep: Any = "bottom"
+    for _ in range(98):
+        deep = [deep]
+    for _ in range(3):
+        lines.write({"deep": deep, "text": "x" * 5000})
+    assert len(lines.encoded[1]) < 1000

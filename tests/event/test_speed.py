@@ -115,4 +115,4 @@ def test_wrong_arguments_are_errors_and_not_crashes() -> None:
         with pytest.raises(ValueError, match="one byte"):
             speed.contains(b"x", b"ab", rare)
     with pytest.raises(TypeError):
-        speed.survey([], set(), 1, 1, 1)  # type: ignore[arg-type]
+        speed.survey([], set(), 1, 1, 1, 1)  # type: ignore[arg-type]

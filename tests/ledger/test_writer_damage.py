@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from tests.ledger.logs import FailingLog, gaps, note, texts
 from tests.ledger.timelines import OTHER, events_of, finish, judged, ledger, lines_of, timeline
 
 from playhead.errors import WriteFailed
+from playhead.event import envelope
 from playhead.store.memory import MemoryLog
 
 
@@ -182,3 +185,68 @@ def test_garbage_put_after_the_last_line_by_somebody_else_is_set_aside() -> None
     note(writer, "b")
     assert list(aside.values()) == [b"rm -rf"]
     assert judged(bytes(log.buffer)).integrity.verdict == "intact"
+
+
+def test_an_event_made_before_another_thread_noticed_a_cut_is_refused() -> None:
+    writer, log, _ = ledger()
+    for number in range(5):
+        note(writer, str(number))
+    made_at = writer.cuts
+    del log.buffer[len(lines_of(log)[0]) :]
+    note(writer, "another thread")
+    with pytest.raises(WriteFailed):
+        writer.append("note.added", b'{"text":{"$same":"4#/text"}}', cuts=made_at)
+    writer.append("note.added", b'{"text":{"$same":"0#/text"}}', cuts=writer.cuts)
+    assert judged(bytes(log.buffer)).integrity.verdict == "intact"
+
+
+def test_an_interrupt_while_following_others_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    one, other = ledger(log=log)[0], ledger(log=log)[0]
+    note(one, "a")
+    note(other, "b")
+    for interrupted in ("elapsed_of", "sound", "seq_of"):
+        note(other, "meanwhile")
+        with monkeypatch.context() as patched:
+            patched.setattr(envelope, interrupted, _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                note(one, "never written")
+        note(one, "c")
+    finish(one)
+    found = judged(bytes(log.buffer), deep=True)
+    assert (found.integrity.verdict, found.completeness.verdict, found.gaps) == ("intact", "complete", {})
+
+
+@pytest.mark.parametrize("place", ["acquire", "release"])
+def test_the_lock_does_not_stay_when_a_signal_handler_raises(place: str) -> None:
+    class Interrupted(MemoryLog):
+        armed = False
+
+        def acquire(self) -> None:
+            super().acquire()
+            self._signal("acquire")
+
+        def release(self) -> None:
+            self._signal("release")
+            super().release()
+
+        def _signal(self, where: str) -> None:
+            if self.armed and where == place:
+                self.armed = False
+                raise KeyboardInterrupt
+
+    log = Interrupted()
+    one, other = ledger(log=log)[0], ledger(log=log)[0]
+    note(one, "a")
+    log.armed = True
+    with pytest.raises(KeyboardInterrupt):
+        note(one, "b")
+    done = threading.Thread(target=note, args=(other, "c"), daemon=True)
+    done.start()
+    done.join(10)
+    assert not done.is_alive()
+    assert judged(bytes(log.buffer)).integrity.verdict == "intact"
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -43,7 +43,7 @@ class Writer:
         sealed = self.ledger.append(payload.KIND, data[0], opens=payload.PHASE == "opens", key=known, **names)
         assert sealed is not None
         if data[1] is not None:
-            self.held.remember(sealed.seq, data[1], sealed.offset, len(data[0]))
+            self.held.remember(sealed.seq, data[1], sealed.offset, len(data[0]), self.held.known)
         if known is not None:
             self.keys[str(sealed.seq)] = known
         return sealed.span

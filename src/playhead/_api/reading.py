@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._ids import is_run_id
 from playhead.capture.recording import Recording, open_recording
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import AmbiguousRun, PlayheadError, RunNotFound, UsageError
@@ -134,9 +136,9 @@ def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
     text = str(reference)
     if not isinstance(reference, (str, Path)) or not text:
         raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
-    if isinstance(reference, Path) or "/" in text or text in (".", ".."):
+    if isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", ".."):
         return _load_path(Path(text), files)
-    if layout.timeline(files.folder(text)).is_file():
+    if is_run_id(text) and layout.timeline(files.folder(text)).is_file():
         return Run(files, text)
     with open_index(files) as index:
         run = _look_up(index, text)

@@ -12,6 +12,7 @@ from orjson import dumps
 
 from playhead import _limits
 from playhead.capture.redact import Redactor
+from playhead.capture.redact_names import is_secret_name
 from playhead.event import speed
 from playhead.event.plainer import SURVEYED_MAX, Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
@@ -33,12 +34,13 @@ class Gate:
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
         self._keys = Keys(redactor.is_secret_field)
-        self._variables = len(os.environ)
+        self._note_variables()
 
     def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
-        if len(os.environ) != self._variables:
+        variables = getattr(os.environ, "_data", os.environ)  # as they are kept: os.environ itself decodes each one
+        if len(variables) != self._variables or [*map(variables.get, self._watched)] != self._seen:
             self._learn()
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
@@ -76,7 +78,7 @@ class Gate:
 
     def _quick(self, fields: dict[str, Any], held: Held, survey: Callable[..., speed.Surveyed | None]) -> Shaped | None:
         """Shape an event that is plain, all new and without suspicion, as most are; None where it is not."""
-        seen = survey(fields, self._keys.usual, _MIN, _EXACT, SURVEYED_MAX)
+        seen = survey(fields, self._keys.usual, _MIN, _EXACT, SURVEYED_MAX, _limits.DEPTH_MAX)
         if seen is None or seen[4]:
             return None
         try:
@@ -88,9 +90,15 @@ class Gate:
         return new[0], fields, [], new[1], seen[3], False, {}
 
     def _learn(self) -> None:
-        """Take in variables that an agent has set since, as those do that load their keys first thing."""
-        self._variables = len(os.environ)
+        """Take in variables that an agent has set or changed since: it may load its keys first thing, or renew them."""
+        self._note_variables()
         self.redactor.learn(os.environ)
+
+    def _note_variables(self) -> None:
+        variables = getattr(os.environ, "_data", os.environ)
+        self._variables = len(variables)
+        self._watched = [name for name in variables if is_secret_name(os.fsdecode(name))]
+        self._seen = [*map(variables.get, self._watched)]
 
     def settle(self, value: Any) -> tuple[Any, dict[str, int]]:
         """Return a value as it will be read back, plain, redacted, with nothing put aside; and what was redacted."""

@@ -123,9 +123,11 @@ class Recording:
             guard.too_late(self, kind)
             return None
         try:
-            if self._cuts != self._ledger.cuts:
-                self._cuts = self._ledger.cuts
+            cuts = self._ledger.cuts
+            if self._cuts != cuts:
+                self._cuts = cuts
                 self._held.forget()  # lines that it refers to are gone
+            known = self._held.known
             encoded, value, blobs, news, floats, unusual_keys, redacted = self._gate.shape(fields, self._held)
             for digest, data in blobs:
                 self._keep_blob(digest, data)
@@ -140,12 +142,12 @@ class Recording:
             scope = current.get()
             lane = scope.lane.path if scope is not None and scope.recording is self else "0"
             body = encoded if sealing is None else functools.partial(sealing, encoded)
-            sealed = self._ledger.append(kind, body, span, parent, lane, key, opens)
+            sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts)
             if sealed is None:
                 return None
             seq, span, offset = sealed
-            if news is not None:
-                self._held.remember(seq, news, offset, len(encoded))
+            if news is not None and self._ledger.cuts == cuts:
+                self._held.remember(seq, news, offset, len(encoded), known)
             return span
         except Exception as problem:
             guard.absorb(problem, self, kind)

@@ -5,6 +5,7 @@ Only the module of the command that was asked for is imported, so that looking s
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -113,6 +114,8 @@ def _answer(arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as problem:
+        if sys.platform == "win32" and problem.errno == errno.EINVAL and problem.filename is None:
+            raise BrokenPipeError from problem  # so Windows tells of it
         where = f"{problem.filename}: " if problem.filename else ""
         return _tell(out, StoreError(f"{where}{problem.strerror or problem}"))
     except Exception as problem:

@@ -7,6 +7,7 @@ is shown as an escape. Heavy modules are imported where they are used.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ _INVISIBLE = (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200
 _ESCAPES = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _INVISIBLE}
 _JSON_ESCAPES = {code: f"\\u{code:04x}" for code in _INVISIBLE if code >= 127}
 _ONE_LINE = {**_ESCAPES, 9: " ", 10: "⏎"}
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 PLAIN_WIDTH = 100  # of a line in a pipe, where nothing says how wide the reader's page is
 
@@ -101,7 +104,8 @@ class Output:
     def emit(self, document: Any) -> None:
         """Write one JSON document to stdout; msgspec structs and dataclasses are welcome."""
         # JSON may hold these characters as they are; escaped, they mean the same and no terminal acts on them.
-        self.stdout.write(to_json(document).translate(_JSON_ESCAPES) + "\n")
+        text = to_json(document).translate(_JSON_ESCAPES)
+        self.stdout.write((text if self.unicode else _NOT_ASCII.sub(_escaped, text)) + "\n")
 
     def write_bytes(self, data: bytes) -> None:
         """Write exact bytes to stdout."""
@@ -227,6 +231,12 @@ def _width(text: str) -> int:
 
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+
+
+def _escaped(letter: re.Match[str]) -> str:
+    """Return a letter as JSON escapes it."""
+    units = letter[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 def _is_terminal(stream: TextIO) -> bool:

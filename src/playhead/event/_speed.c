@@ -190,8 +190,8 @@ is_long(PyObject *first, Py_ssize_t min)
 
 /* One item of a container: note what is long, queue what has parts. 0, NOT_PLAIN, or -1 with an error set. */
 static int
-look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObject *longs, PyObject *lists,
-        PyObject *floats, Py_ssize_t *small)
+look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObject *longs, PyObject *floats,
+        Py_ssize_t *small)
 {
     if (PyUnicode_CheckExact(item)) {
         Py_ssize_t size = PyUnicode_GET_LENGTH(item);
@@ -205,9 +205,6 @@ look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObjec
         return PyList_Append(todo, item);
     }
     if (PyList_CheckExact(item)) {
-        if (PyList_GET_SIZE(item) && !is_long(PyList_GET_ITEM(item, 0), min) && PyList_Append(lists, item) < 0) {
-            return -1;
-        }
         return PyList_Append(todo, item);
     }
     if (item == Py_None || PyBool_Check(item)) {
@@ -230,7 +227,7 @@ look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObjec
 
 static int
 look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, PyObject *todo, PyObject *longs,
-             PyObject *lists, PyObject *floats, PyObject *unusual, Py_ssize_t *small)
+             PyObject *floats, PyObject *unusual, Py_ssize_t *small)
 {
     PyObject *key, *item;
     Py_ssize_t position = 0;
@@ -244,7 +241,7 @@ look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, P
             return -1;
         }
         odd |= !known;
-        int found = look_at(item, min, exact, todo, longs, lists, floats, small);
+        int found = look_at(item, min, exact, todo, longs, floats, small);
         if (found) {
             return found;
         }
@@ -252,17 +249,17 @@ look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, P
     return odd ? PyList_Append(unusual, node) : 0;
 }
 
-/* survey(value, usual, min, exact, parts_max) -> (longs, lists, dense, floats, unusual), or None where the value is
- * not plain as far as can be told here: its texts over `min`, its arrays that do not
- * begin with one, its dicts whose small parts are over `min`, its
- * floats, and its dicts with keys that are not in `usual`. */
+/* survey(value, usual, min, exact, parts_max, depth_max) -> (longs, lists, dense, floats, unusual), or None where the value
+ * is not plain as far as can be told here: its texts over `min`, its arrays that may be over it and do not begin with such a
+ * text, its dicts whose small parts are over it, its floats, and its dicts with keys that are not in `usual`. */
 static PyObject *
 survey(PyObject *module, PyObject *args)
 {
     PyObject *value, *usual;
-    Py_ssize_t min, parts_max, parts = 0;
+    Py_ssize_t min, parts_max, depth_max, parts = 0, depth = 0, level_end = 1;
     long long exact;
-    if (!PyArg_ParseTuple(args, "O!O!nLn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &parts_max)) {
+    if (!PyArg_ParseTuple(args, "O!O!nLnn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &parts_max,
+                          &depth_max)) {
         return NULL;
     }
     PyObject *todo = PyList_New(0), *longs = PyList_New(0), *lists = PyList_New(0), *dense = PyList_New(0);
@@ -273,21 +270,30 @@ survey(PyObject *module, PyObject *args)
     }
     for (Py_ssize_t at = 0; !found && at < PyList_GET_SIZE(todo); at++) {
         PyObject *node = PyList_GET_ITEM(todo, at); /* `todo` keeps it */
+        Py_ssize_t before = PyList_GET_SIZE(todo) + PyList_GET_SIZE(longs);
+        if (at == level_end) {
+            depth++;
+            level_end = PyList_GET_SIZE(todo);
+        }
         if (PyDict_CheckExact(node)) {
             Py_ssize_t small = 10 * PyDict_GET_SIZE(node);
-            found = look_at_dict(node, usual, min, exact, todo, longs, lists, floats, unusual, &small);
+            found = look_at_dict(node, usual, min, exact, todo, longs, floats, unusual, &small);
             if (!found && small > min) {
                 found = PyList_Append(dense, node);
             }
         }
         else {
-            Py_ssize_t ignored = 0;
+            Py_ssize_t small = 10 * PyList_GET_SIZE(node);
             for (Py_ssize_t i = 0; !found && i < PyList_GET_SIZE(node); i++) {
-                found = look_at(PyList_GET_ITEM(node, i), min, exact, todo, longs, lists, floats, &ignored);
+                found = look_at(PyList_GET_ITEM(node, i), min, exact, todo, longs, floats, &small);
+            }
+            int large = small > min || PyList_GET_SIZE(todo) + PyList_GET_SIZE(longs) > before;
+            if (!found && large && PyList_GET_SIZE(node) && !is_long(PyList_GET_ITEM(node, 0), min)) {
+                found = PyList_Append(lists, node);
             }
         }
         parts += PyDict_CheckExact(node) ? PyDict_GET_SIZE(node) : PyList_GET_SIZE(node);
-        if (!found && parts > parts_max) {
+        if (!found && (parts > parts_max || depth > depth_max)) {
             found = NOT_PLAIN; /* perhaps a cycle */
         }
     }

@@ -121,9 +121,13 @@ class Plainer:
         One loop over a growing list, since in Python calls cost more than looking: this is half of recording.
         """
         todo: list[Any] = [value]
-        parts = 0
+        parts = depth = 0
+        level_end = 1
         long, usual = self.long, self.keys.usual
-        for node in todo:
+        for at, node in enumerate(todo):
+            if at == level_end:
+                depth, level_end = depth + 1, len(todo)
+            before = len(todo) + len(long)
             items: Any = node
             if type(node) is dict:
                 if not node.keys() <= usual:
@@ -138,27 +142,26 @@ class Plainer:
                         long.append(item)
                     else:
                         small += size
-                elif kind is dict:
+                elif kind is dict or kind is list:
                     todo.append(item)
-                elif kind is list:
-                    todo.append(item)
-                    if item and first_text(item) is None:
-                        self.lists.append(item)
                 elif item is None or kind is bool or (kind is int and -_EXACT <= item <= _EXACT):
                     continue
                 elif kind is float and item - item == 0.0:
                     self.floats.append(item)
                 else:
                     raise _NotPlain
-            if small > _MIN and type(node) is dict:
-                self.dense[id(node)] = node
+            if type(node) is dict:
+                if small > _MIN:
+                    self.dense[id(node)] = node
+            elif node and (small > _MIN or len(todo) + len(long) > before) and first_text(node) is None:
+                self.lists.append(node)
             parts += len(node)
-            if parts > SURVEYED_MAX:
+            if parts > SURVEYED_MAX or depth > self.depth_max:
                 raise _NotPlain  # perhaps a cycle
 
     def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., speed.Surveyed | None]) -> None:
         """Do the same in C."""
-        seen = survey(value, self.keys.usual, _MIN, _EXACT, SURVEYED_MAX)
+        seen = survey(value, self.keys.usual, _MIN, _EXACT, SURVEYED_MAX, self.depth_max)
         if seen is None:
             raise _NotPlain
         self.long, self.lists, dense, self.floats, unusual = seen

@@ -22,6 +22,7 @@ _MIN = _limits.REFERENCE_BYTES_MIN
 _MAX = _limits.INLINE_BYTES_MAX
 _HEAD = 96  # first bytes of an array's first item, by which one that it may extend is found
 _BRANCHES = 4  # arrays with the same first bytes that are remembered: sub-agents, edited histories
+_FEW = 8  # items; an array of no more is measured before it is remembered
 _COMMA, _BRACKET = b",]"
 
 Where = tuple[Any, "str | int"] | None  # a JSON pointer, as a chain: (parent, last part)
@@ -51,13 +52,12 @@ class Held:
     `known` maps content to where it stands. A text is its own key; an object is known by its encoded form, which begins
     with `{`; an array by `[` and the first bytes of its first item, or, until its place is known, by the text that it
     begins with. The value is a seq as long as nobody had to know where in that line the content stands; then a Place,
-    or for an array the list of those that begin alike.
+    or for an array the list of those that begin alike. A seq is known by the offset of its line.
     """
 
-    __slots__ = ("_offsets", "_read_data", "generation", "held_bytes", "known")
-    known: dict[str | bytes, Any]
+    __slots__ = ("_read_data", "generation", "held_bytes", "known")
+    known: dict[str | bytes | int, Any]
     held_bytes: int
-    _offsets: dict[int, int]
 
     def __init__(self, read_data: Callable[[int], Any]) -> None:
         self.generation = 0
@@ -68,7 +68,6 @@ class Held:
         """Start anew; what comes again is then written in full once more."""
         self.known = {}
         self.held_bytes = 0
-        self._offsets = {}
 
     def encode(self, value: Any, plainer: Plainer) -> tuple[bytes, News | None]:
         """Encode a value, with what this run already holds replaced and what is too large for a line spilled.
@@ -98,42 +97,45 @@ class Held:
             return None
         content: list[str | bytes] = [*long]
         for array in lists:
-            content.append(_head(array))
+            if len(array) > _FEW or len(dumps(array)) > _MIN:
+                content.append(_head(array))
         for item in dense:
             if item is not value and len(known_as := dumps(item)) > _MIN:
                 content.append(known_as)
         return (encoded, content) if len(content) == len(long) or held.isdisjoint(content) else None
 
-    def remember(self, seq: int, news: News, offset: int, size: int) -> None:
-        """Note content that line `seq`, which begins at byte `offset` and has `size` bytes of data, now holds."""
-        known = self.known
+    def remember(self, seq: int, news: News, offset: int, size: int, known: dict[str | bytes | int, Any]) -> None:
+        """Note content that line `seq`, which begins at byte `offset` and has `size` bytes of data, now holds.
+
+        `known` is what was known when the line was made: if all was forgotten since, so is this.
+        """
         if isinstance(news, list):
             for content in news:
                 known[content] = seq
-            self._offsets[seq] = offset
+            known[seq] = offset
             self.held_bytes += size
         else:
-            self._remember_placed(seq, news)
+            self._remember_placed(seq, news, known)
         if self.held_bytes > _limits.HELD_BYTES_MAX:
             self.forget()
 
-    def _remember_placed(self, seq: int, news: Placed) -> None:
+    def _remember_placed(self, seq: int, news: Placed, known: dict[str | bytes | int, Any]) -> None:
         for content, where in news.content:
-            self.known[content] = (seq, where)
+            known[content] = (seq, where)
             self.held_bytes += len(content)
         for head, encoded, count, where in news.arrays:
-            self._remember_array(head, _Array(encoded[:-1], count, seq, where))
+            self._remember_array(head, _Array(encoded[:-1], count, seq, where), known)
             self.held_bytes += len(encoded)
 
-    def _remember_array(self, head: bytes, array: _Array) -> None:
-        branches = self.known.get(head)
+    def _remember_array(self, head: bytes, array: _Array, known: dict[str | bytes | int, Any]) -> None:
+        branches = known.get(head)
         if type(branches) is not list:
             branches = []
         elif branches and array.stem.startswith(branches[0].stem):
             self.held_bytes -= len(branches[0].stem)  # the longer one stands for both
             branches = branches[1:]
         # A new list, never a changed one: other threads may be looking at the old one.
-        self.known[head] = [array, *branches[: _BRANCHES - 1]]
+        known[head] = [array, *branches[: _BRANCHES - 1]]
 
     def _dict(self, value: Any, where: Where, plainer: Plainer, news: Placed, root: bool = False) -> Any:
         big = plainer.big
@@ -230,7 +232,7 @@ class Held:
 
     def _place(self, seq: int) -> None:
         """Find out where in line `seq` the content stands that is held from it."""
-        offset = self._offsets.get(seq)
+        offset = self.known.get(seq)
         if offset is None:
             return  # another thread has forgotten everything meanwhile
         todo: list[tuple[Any, Where]] = [(self._read_data(offset), None)]

@@ -13,7 +13,7 @@ Surveyed = tuple[list[str], list[Any], list[Any], list[float], list[Any]]
 
 contains: Callable[[bytes, bytes, bytes], bool] | None = None
 find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int], list[tuple[int, int]]] | None = None
-survey: Callable[[dict[Any, Any], set[str], int, int, int], Surveyed | None] | None = None
+survey: Callable[[dict[Any, Any], set[str], int, int, int, int], Surveyed | None] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
     try:

@@ -16,7 +16,7 @@ class Log(Protocol):
         ...
 
     def release(self) -> None:
-        """Let the others in again."""
+        """Let the others in again; where nothing is held, nothing happens."""
         ...
 
     def end(self) -> int:

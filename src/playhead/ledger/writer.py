@@ -34,6 +34,10 @@ class Sealed(NamedTuple):
     offset: int
 
 
+def _as_bytes(data: Data) -> bytes:
+    return data if isinstance(data, bytes) else data(0, "")
+
+
 class Ledger:
     """Append to one run.
 
@@ -82,28 +86,35 @@ class Ledger:
         opens: bool = False,
         time_us: int | None = None,
         elapsed_us: int | None = None,
+        cuts: int | None = None,
     ) -> Sealed | None:
         """Seal one event and write it; on return it survives SIGKILL of this process.
 
         An opening event without a span id gets its own seq as the id. `data` may be a function of (seq, root), for the
-        line that declares both. Returns None when called from a finaliser or signal handler that interrupted an append
-        of the same thread: the event is then written right after the one in progress.
+        line that declares both. `cuts` is how often lines had vanished when the event was made: if more have since, it
+        is refused where it refers to others. Returns None when called from a finaliser or signal handler that
+        interrupted an append of the same thread: the event is then written right after the one in progress.
         """
         with self._lock:
             if self._busy:
                 names = {"span": span, "parent": parent, "lane": lane, "key": key, "opens": opens}
-                self._deferred.append((kind, data, {**names, "time_us": time_us, "elapsed_us": elapsed_us}))
+                self._deferred.append(
+                    (kind, data, {**names, "time_us": time_us, "elapsed_us": elapsed_us, "cuts": cuts})
+                )
                 return None
             self._busy = True
             log = self._log
+            cuts = self.cuts if cuts is None else cuts
             try:
                 if self.closed:
                     hint = "The run was finished; `playhead.record` opens a new one."
                     raise LedgerClosed(f"{self.run} is closed", hint=hint)
-                log.acquire()
                 try:
+                    log.acquire()  # in here, since a signal handler may raise right after it
                     if log.end() != self._end:
-                        self._follow_for(data)
+                        self._follow()
+                    if self.cuts != cuts and has_references(_as_bytes(data)):
+                        raise WriteFailed(f"{self.run} was cut under its writer, and this event refers to what is gone")
                     if self._lost or self._losses:
                         self._write_losses()
                     if opens and span is None:
@@ -111,7 +122,11 @@ class Ledger:
                     offset = self._end
                     seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us)
                 finally:
-                    log.release()
+                    try:
+                        log.release()
+                    except BaseException:  # a signal handler again; the lock must not stay
+                        log.release()
+                        raise
                 return Sealed(seq, span, offset)
             finally:
                 self._busy = False
@@ -234,13 +249,6 @@ class Ledger:
                 self._tree.add(line)
         return self._tree.root()
 
-    def _follow_for(self, data: Data) -> None:
-        """Follow others before an event is written, and refuse one that may refer to lines which are gone."""
-        cuts = self.cuts
-        self._follow()
-        if self.cuts != cuts and has_references(data if isinstance(data, bytes) else data(0, "")):
-            raise WriteFailed(f"{self.run} was cut under its writer, and this event refers to what is gone")
-
     def _follow(self) -> None:
         """Read what others wrote since we last looked; put a torn line aside."""
         end = self._log.end()
@@ -278,7 +286,7 @@ class Ledger:
         self._tree = None  # made from the file if a root is ever asked for
         if newline:
             last = body.rpartition(b"\n")[2]
-            self._take_head(last)
+            self._seq, self._prev = self._check(last) + 1, last[envelope.HASH_AT]
             self._resume_clock(next(log_module.lines(log_module.chunks(self._log, 0, end))), last)
         self._end = end - len(torn)  # last: a damaged line raises before it, and is looked at again the next time
         return torn
@@ -292,23 +300,26 @@ class Ledger:
         since, now = self._clock.wall_us() - began_us, self._clock.monotonic_us()
         self._start_us = now - max(since, self._elapsed_us)
 
-    def _take_head(self, line: bytes) -> None:
+    def _check(self, line: bytes) -> int:
+        """Return the seq of a line that another one can follow."""
         seq = envelope.seq_of(line)
         if seq is None or not envelope.sound(line) or envelope.run_of(line) != self.run:
             raise WriteFailed(
                 f"the last line of {self.run} is damaged, so nothing can be added after it",
                 hint="`playhead verify` names the first bad line. Record into a new run.",
             )
-        self._seq = seq + 1
-        self._prev = line[envelope.HASH_AT]
+        return seq
 
     def _accept(self, line: bytes) -> bool:
         """Take over a line that another writer added, if it follows ours."""
         if envelope.seq_of(line) != self._seq or line[envelope.PREV_AT] != self._prev:
             return False
-        self._take_head(line)
-        self._elapsed_us = max(self._elapsed_us, envelope.elapsed_of(line))
-        self._end += len(line) + 1
+        self._check(line)
+        elapsed = max(self._elapsed_us, envelope.elapsed_of(line))
+        after = self._seq + 1, line[envelope.HASH_AT], self._end + len(line) + 1
+        # No call in between: a signal handler that raises must not leave half of it.
+        self._seq, self._prev, self._end = after
+        self._elapsed_us = elapsed
         if self._tree is not None:
             self._tree.add(line)
         return True

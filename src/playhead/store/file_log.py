@@ -31,6 +31,7 @@ class FileLog:
         self._flock = fcntl.flock if type(disk) is Disk else disk.lock
         self._write = os.write if type(disk) is Disk else disk.write
         self._lock = self._flock
+        self._borrowed = False  # the descriptor is that of the process we were forked from
 
     def acquire(self) -> None:
         try:
@@ -57,8 +58,10 @@ class FileLog:
                 pause = min(0.002, pause + 0.0001)
 
     def release(self) -> None:
+        if self._borrowed:
+            return  # what is held there is our parent's
         try:
-            self._lock(self._descriptor, fcntl.LOCK_UN)
+            self._flock(self._descriptor, fcntl.LOCK_UN)
         except OSError:
             self._renew()  # closing the old descriptor lets go of the lock
 
@@ -106,6 +109,7 @@ class FileLog:
     def reopen(self) -> None:
         # A fork shares its parent's lock until it has a descriptor of its own: without one, nothing is written.
         self._lock = self._renew_and_lock
+        self._borrowed = True
         self._renew()
 
     def _renew_and_lock(self, descriptor: int, operation: int) -> None:
@@ -118,6 +122,7 @@ class FileLog:
         os.dup2(fresh, self._descriptor, inheritable=False)
         os.close(fresh)
         self._lock = self._flock
+        self._borrowed = False
 
     def close(self) -> None:
         os.close(self._descriptor)

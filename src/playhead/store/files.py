@@ -66,11 +66,7 @@ class FileStore:
         return layout.run_dir(self.root, run)
 
     def ledger(self, run: str, *, create: bool = False) -> Ledger:
-        if sys.platform == "win32":
-            raise StoreError(
-                "runs are read on Windows, not written",
-                hint="Record on Linux, on macOS or in WSL; show, verify and replay work here.",
-            )
+        self.refuse_on_windows()
         if not is_run_id(run):
             raise StoreError(f"not a run id: {run!r}", hint="A run id is `run_` and 26 characters.")
         folder = self.folder(run)
@@ -135,6 +131,14 @@ class FileStore:
     def _make_folder(self, path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             self._disk.mkdir(path)
+
+    def refuse_on_windows(self) -> None:
+        """Raise StoreError where runs are read and not written."""
+        if sys.platform == "win32":
+            raise StoreError(
+                "runs are read on Windows, not written",
+                hint="Record and prune on Linux, on macOS or in WSL; show, verify and replay work here.",
+            )
 
     def refuse_newer(self) -> None:
         """Raise StoreTooNew where a newer Playhead wrote this store: it is read, not written."""

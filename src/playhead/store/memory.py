@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -17,13 +18,14 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.buffer = bytearray()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def acquire(self) -> None:
         self._lock.acquire()
 
     def release(self) -> None:
-        self._lock.release()
+        with contextlib.suppress(RuntimeError):  # not held by us
+            self._lock.release()
 
     def end(self) -> int:
         return len(self.buffer)
@@ -42,7 +44,7 @@ class MemoryLog:
 
     def reopen(self) -> None:
         """A forked child has its own copy: it writes a run of its own."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def close(self) -> None:
         """The buffer stays readable."""

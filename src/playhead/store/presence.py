@@ -51,10 +51,11 @@ def hold(run_dir: Path) -> int:
 def is_held(run_dir: Path) -> bool:
     """Say whether any writer, of this process or another, holds the run.
 
-    A directory that is gone, or that cannot be opened or locked, is held by nobody: `hold` fails there as well.
+    A directory that is gone, or that cannot be opened or locked, is held by nobody: `hold` fails there as well. On
+    Windows nobody can tell, and a run that is recorded from WSL may be there: it counts as held.
     """
     if sys.platform == "win32":
-        return False
+        return run_dir.is_dir()
     try:
         fd = os.open(run_dir, FOLDER | CLOEXEC)
     except OSError:

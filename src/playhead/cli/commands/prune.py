@@ -47,6 +47,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     store = open_store(args.store)
     if not store.root.is_dir():
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
+    store.refuse_on_windows()
     with open_index(store) as index:
         chosen, skipped = _chosen(args, store, index)
         sizes = {one.id: size_of(store.folder(one.id)) for one in chosen}

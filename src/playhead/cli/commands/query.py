@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 from typing import Any
 
 from playhead.cli.arguments import store_root
@@ -86,7 +87,9 @@ def _answer(columns: list[str], rows: list[tuple[Any, ...]], args: argparse.Name
     elif args.csv:
         from playhead.cli.spreadsheet import write_rows
 
-        write_rows(out.stdout, [columns, *rows])
+        table = io.StringIO(newline="")
+        write_rows(table, [columns, *rows])
+        out.write_bytes(table.getvalue().encode("utf-8", "backslashreplace"))
     elif out.terminal and len(columns) * 8 > out.width:  # a table this wide would be unreadable: a record for each row
         wide = max(map(len, columns))
         for number, row in enumerate(rows, 1):
