@@ -40,7 +40,7 @@ class Gate:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
         variables = getattr(os.environ, "_data", os.environ)  # as they are kept: os.environ itself decodes each one
-        if len(variables) != self._variables or [*map(variables.get, self._watched)] != self._seen:
+        if len(variables) != self._variables or (self._watched and [*map(variables.get, self._watched)] != self._seen):
             self._learn()
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
