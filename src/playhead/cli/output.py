@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO
 
+from playhead.cli.table import Cell, Table
+from playhead.views import text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,6 +28,7 @@ _ONE_LINE = {**_ESCAPES, 9: " ", 10: "⏎"}
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
+_WRAPPED_WIDTH_MIN = 20
 PLAIN_WIDTH = 100  # of a line in a pipe, where nothing says how wide the reader's page is
 
 Part = str | tuple[str, str]  # text, or text with a style
@@ -97,8 +101,8 @@ class Output:
 
         line = Text()
         for part in parts:
-            text, style = (part, "") if isinstance(part, str) else part
-            line.append(clean(text), style)
+            told, style = (part, "") if isinstance(part, str) else part
+            line.append(clean(told), style)
         self.console.print(line, soft_wrap=True)
 
     def emit(self, document: Any) -> None:
@@ -117,6 +121,15 @@ class Output:
         self.stdout.flush()
         return self.stdout.buffer
 
+    def wrapped(self, first: Sequence[Part], told: str, style: str = "") -> None:
+        """Write one line, on a terminal wrapped at words: what does not fit stands below where `told` begins."""
+        told = one_line(told)
+        indent = sum(text.cells(part if isinstance(part, str) else part[0]) for part in first)
+        lines = text.wrap(told, max(_WRAPPED_WIDTH_MIN, self.width - indent)) if self.terminal else [told]
+        self.styled(*first, (lines[0], style))
+        for line in lines[1:]:
+            self.styled(" " * indent, (line, style))
+
     def table(
         self,
         columns: Sequence[str],
@@ -124,48 +137,25 @@ class Output:
         *,
         right: Iterable[str] = (),
         whole: Iterable[str] = (),
+        drop: Sequence[str] = (),
+        short: str | None = None,
+        below: str | None = None,
     ) -> None:
-        """Write a table: fitted to a terminal, aligned text in a pipe. `right` names the columns of numbers,
-        `whole` those that are never broken over two lines, such as ids.
+        """Write a table: fitted to a terminal, aligned text in a pipe.
 
-        A cell is anything with a text; None is empty. A cell `(text, style)` has a style on a terminal.
+        `right` names the columns of numbers. Where a terminal is too narrow, the columns of `drop` are left out in
+        that order, the cells of `short` are shortened, those of `below` stand below their row, those of `whole` stay
+        as they are, and all others are wrapped at words. A cell is anything with a text; None is empty. A cell
+        `(text, style)` has a style on a terminal.
         """
-        aligned = set(right)
         cells = [[_cell(value) for value in row] for row in rows]
+        laid = Table([one_line(column) for column in columns], cells, right=set(right), whole=set(whole))
         if self.terminal:
-            self._rich_table(columns, cells, aligned, set(whole))
-            return
-        widths = [
-            max([_width(column), *(_width(row[number][0]) for row in cells)]) for number, column in enumerate(columns)
-        ]
-        for row in ([(column, "") for column in columns], *cells):
-            padded = [
-                " " * (width - _width(text)) + text if column in aligned else text + " " * (width - _width(text))
-                for (text, _), width, column in zip(row, widths, columns, strict=True)
-            ]
-            self.print("  ".join(padded).rstrip())
-
-    def _rich_table(
-        self, columns: Sequence[str], cells: list[list[tuple[str, str]]], right: set[str], whole: set[str]
-    ) -> None:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for column in columns:
-            # A column that may be broken must not vanish in favour of those that may not.
-            least = (
-                None
-                if column in whole
-                else min(8, max((_width(row[len(table.columns)][0]) for row in cells), default=0))
-            )
-            side: Literal["left", "right"] = "right" if column in right else "left"
-            table.add_column(
-                Text(one_line(column)), justify=side, no_wrap=column in whole, overflow="fold", min_width=least
-            )
-        for row in cells:
-            table.add_row(*(Text(text, style) for text, style in row))
-        self.console.print(table, crop=False)
+            laid.fit(self.width, drop=drop, short=short, below=below)
+        for line in laid.lines():
+            while line and not line[-1][0].strip():
+                line.pop()
+            self.styled(*line)
 
     def warn(self, text: str) -> None:
         """Write one piece of text to stderr."""
@@ -218,19 +208,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _cell(value: Any) -> tuple[str, str]:
-    text, style = value if isinstance(value, tuple) else (value, "")
-    return ("" if text is None else one_line(str(text))), style
-
-
-def _width(text: str) -> int:
-    """Return how many columns a text takes: East Asian letters take two."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+def _cell(value: Any) -> Cell:
+    told, style = value if isinstance(value, tuple) else (value, "")
+    return ("" if told is None else one_line(str(told))), style
 
 
 def _escaped(letter: re.Match[str]) -> str:

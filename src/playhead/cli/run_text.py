@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from playhead._clock import SystemClock, parse_utc
+from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
@@ -21,6 +21,7 @@ STATUS = {
     "cancelled": ("⊘", "-", "yellow"),
     "crashed": ("✗", "x", "bold red"),
     "running": ("…", ">", "cyan"),
+    "unanswered": ("?", "?", "yellow"),
     "opens": ("▸", ">", "dim"),
     "open": ("…", ">", "bold yellow"),
     "point": ("·", ".", "dim"),
@@ -36,6 +37,9 @@ _LABELS = {
 }  # fmt: skip
 _DEPTH_SHOWN_MAX = 12  # deeper rows keep this indent, so that they stay readable
 _DURATION_WIDTH = 10
+_LABEL_WIDTH = 11  # of the facts in the header
+_IN_FLIGHT_MAX = 8  # spans named at the end; the rows show all
+_ERROR_LINES_MAX = 3  # of the header
 
 
 def safe_resolve(reader: RunReader) -> Resolve:
@@ -52,7 +56,10 @@ def safe_resolve(reader: RunReader) -> Resolve:
 
 def in_flight_text(summary: Summary) -> str:
     """Say which spans nothing closed."""
-    flying = (f"{item['kind'].partition('.')[0]} {item['name']} (event {item['seq']})" for item in summary.in_flight)
+    named = summary.in_flight[:_IN_FLIGHT_MAX]
+    flying = [f"{item['kind'].partition('.')[0]} {item['name']} (event {item['seq']})" for item in named]
+    if len(summary.in_flight) > len(named):
+        flying.append(f"and {len(summary.in_flight) - len(named):,} more")
     return one_line(", ".join(flying))
 
 
@@ -67,34 +74,53 @@ def symbol(status: str, out: Output) -> tuple[str, str]:
     return (sign if out.unicode else plain), style
 
 
-def print_header(summary: Summary, status: str, out: Output, resolve: Resolve) -> None:
+def running_us(summary: Summary, status: str, now_us: int) -> int:
+    """Say how long the run took; of one that is running, how long it has been, whether or not it says something."""
+    started_us = _micros(summary.started)
+    since_us = 0 if started_us is None or status != "running" else now_us - started_us
+    return max(summary.duration_us, since_us)
+
+
+def print_header(summary: Summary, status: str, out: Output, resolve: Resolve, now_us: int) -> None:
     """Write what the run was."""
     sign, style = symbol(status, out)
-    name = one_line(summary.name) or "(no name)"
+    name = text.cut(one_line(summary.name) or "(no name)", max(40, out.width - 2))
     out.styled((f"{sign} ", style), (name, "bold"), "  ", (summary.id, "cyan"), "  ", (status, style))
-    for label, told in _facts(summary, status, resolve, max(40, out.width - 14)):
-        out.styled("  ", (f"{label:<11}", "dim"), one_line(told))
-    if summary.gaps:
-        lost = ", ".join(f"{count} {reason}" for reason, count in summary.gaps.items())
-        out.styled("  ", (f"{'lost':<11}", "dim"), (one_line(lost), "bold red"))
-    if summary.invalidated:
-        told = f"{summary.invalidated['why']} (by {summary.invalidated['by']}, event {summary.invalidated['seq']})"
-        out.styled("  ", (f"{'invalid':<11}", "dim"), (one_line(told), "bold red"))
+    width = max(40, out.width - _LABEL_WIDTH - 3)
+    for label, told in _facts(summary, status, resolve, width, now_us):
+        out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told)
+    for label, told in _troubles(summary, resolve, width):
+        out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told, "bold red")
 
 
-def _facts(summary: Summary, status: str, resolve: Resolve, width: int) -> list[tuple[str, str]]:
+def _troubles(summary: Summary, resolve: Resolve, width: int) -> list[tuple[str, str]]:
+    error = resolve(summary.error)
+    line, causes = text.error_line(error), text.error_causes(error)
+    if line is not None:
+        line = text.cut("; ".join((line, *(cause.removeprefix("- ") for cause in causes))), width * _ERROR_LINES_MAX)
+    invalid = summary.invalidated
+    troubles = [
+        ("error", line),
+        ("stderr", f"… {summary.last_words}" if summary.last_words else ""),
+        ("lost", ", ".join(f"{count} {reason}" for reason, count in summary.gaps.items())),
+        ("invalid", f"{invalid['why']} (by {invalid['by']}, event {invalid['seq']})" if invalid else ""),
+    ]
+    return [(label, told) for label, told in troubles if told]
+
+
+def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: int) -> list[tuple[str, str]]:
     started_us = _micros(summary.started)
     when = summary.started.replace("T", " ")[:19] + " UTC"
-    relative = text.ago(started_us, SystemClock().wall_us())
-    took = "took" if summary.ended else "so far"
+    relative = text.ago(started_us, now_us)
+    took = "so far" if status == "running" else "took"
     environment, git, agent = _object(summary.environment), _object(summary.git), _object(summary.agent)
     spent = summary.tokens_in + summary.tokens_out
     tokens = f"; tokens {summary.tokens_in:,} in → {summary.tokens_out:,} out" if spent else ""
     models = f" ({', '.join(summary.models[:4])})" if summary.models else ""
     facts = [
         ("started", f"{when}, {relative}" if relative else when),
-        (took, f"{text.duration(summary.duration_us)}, {text.several(summary.events, 'event')}"),
-        ("request", _request(summary.request, resolve, width)),
+        (took, f"{text.duration(running_us(summary, status, now_us))}, {text.several(summary.events, 'event')}"),
+        ("request", text.cut(one_line(_request(summary.request, resolve, width)), width)),
         ("agent", f"{agent.get('name')} {agent['version']}" if agent.get("version") else ""),
         ("code", _code(git)),
         ("python", _python(environment)),
@@ -105,7 +131,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int) -> list[
         ("lanes", text.several(len(summary.lanes), "lane") if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
-    return [(label, text.cut(told, width)) for label, told in facts if told]
+    return [(label, told) for label, told in facts if told]
 
 
 def _request(request: Any, resolve: Resolve, width: int) -> str:
@@ -132,22 +158,24 @@ def _code(git: dict[str, Any]) -> str:
     return told + (", with uncommitted changes" if git.get("dirty") else "")
 
 
-def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int) -> None:
-    """Write one row of a timeline: seq, lane, sign, what it was, and how long it took at the right edge."""
-    shown = row.status
-    sign, style = symbol(shown, out)
+def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int, open_us: int | None = None) -> None:
+    """Write one row of a timeline: seq, lane, sign, what it was, and how long it took at the right edge.
+
+    `open_us` says how far the run is by now: what is open has been so since it began.
+    """
+    sign, style = symbol("unanswered" if row.unanswered else row.status, out)
     left: list[tuple[str, str]] = [(f"{row.seq:>{seq_width}} ", "dim")]
     if lanes:
         left.append((f"{text.cut(row.lane, 7):<7} ", "dim"))
     left += [("  " * min(row.depth, _DEPTH_SHOWN_MAX), ""), (f"{sign} ", style)]
     left += _label(row)
-    took = _took(row, status)
-    _print_fitted(out, left, took)
-    if row.error is not None:
-        indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
-        out.styled(indent, (text.cut(one_line(row.error), max(40, out.width - len(indent))), "red"))
-        if row.where is not None:
-            out.styled(indent, (one_line(row.where), "dim"))
+    _print_fitted(out, left, _took(row, status, open_us))
+    if row.error is None:
+        return
+    indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
+    for told, style in ((row.error, "red"), *((cause, "red") for cause in row.causes), (row.where or "", "dim")):
+        if told:
+            out.styled(indent, (text.cut(one_line(told), max(40, out.width - len(indent))), style))
 
 
 def _label(row: Row) -> list[tuple[str, str]]:
@@ -164,31 +192,38 @@ def _label(row: Row) -> list[tuple[str, str]]:
         parts.append((f" · {row.status}", STATUS.get(row.status, STATUS["error"])[2]))
     if row.result:
         parts.append((f" → {row.result}" if row.kind in ("tool", "process", "http") else f" · {row.result}", ""))
+    if row.answer:
+        parts.append((f" → {row.answer}", ""))
+    if row.unanswered:
+        parts.append((" · no answer recorded", "yellow"))
     if row.folded > 1:
         parts.append((f" (and {row.folded - 1:,} more, to event {row.end_seq})", "dim"))
     return [(one_line(told), style) for told, style in parts]
 
 
-def _took(row: Row, status: str) -> tuple[str, str]:
+def _took(row: Row, status: str, open_us: int | None) -> tuple[str, str]:
     if row.duration_us is not None:
         return text.duration(row.duration_us), "dim"
-    if row.status == "open":
-        return ("in flight", "bold red") if status == "crashed" else ("open", "cyan")
-    return "", ""
+    if row.status != "open":
+        return "", ""
+    if status != "running":
+        return "in flight", "bold red"  # whatever became of the run, nothing closed this
+    return ("open" if open_us is None else f"open for {text.duration(max(0, open_us - row.at_us))}"), "cyan"
 
 
 def _print_fitted(out: Output, left: list[tuple[str, str]], right: tuple[str, str]) -> None:
     """Write parts from the left, cut where the line is full, and one part at the right edge."""
-    room = out.width - _DURATION_WIDTH - 1
+    edge = max(_DURATION_WIDTH, text.cells(right[0]))
+    room = out.width - edge - 1
     parts: list[Part] = []
     for told, style in left:
         told = text.cut(told, room)
-        room -= len(told)
+        room -= text.cells(told)
         parts.append((told, style))
         if room <= 0:
             break
     if right[0]:
-        parts += [" " * max(1, room + 1 + _DURATION_WIDTH - len(right[0])), right]
+        parts += [" " * max(1, room + 1 + edge - text.cells(right[0])), right]
     out.styled(*parts)
 
 

@@ -140,7 +140,7 @@ class Index:
             sql = "EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.key = ? AND (? OR json_each.value = ?))"
             wanted.append((sql, (key, int(not equals), value)))
         if has_error is not None:
-            wanted.append(("(error IS NOT NULL OR status = 'error') = ?", (int(has_error),)))
+            wanted.append(("(error IS NOT NULL OR status IN ('error', 'crashed')) = ?", (int(has_error),)))
         if not include_replays:
             wanted.append(("origin IS NULL", ()))
         if text is not None:

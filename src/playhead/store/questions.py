@@ -49,7 +49,7 @@ ORDER BY times DESC, capability, resource, rule
 SELECT provider,
        model,
        count(*)                           AS calls,
-       sum(status = 'error')              AS errors,
+       coalesce(sum(status = 'error'), 0) AS errors,
        coalesce(sum(tokens_in), 0)        AS tokens_in,
        coalesce(sum(tokens_out), 0)       AS tokens_out,
        coalesce(sum(tokens_cached), 0)    AS tokens_cached,
@@ -65,7 +65,7 @@ ORDER BY coalesce(sum(tokens_in), 0) + coalesce(sum(tokens_out), 0) DESC, provid
         """
 SELECT name,
        count(*)                                             AS times,
-       sum(status = 'ok')                                   AS ok,
+       coalesce(sum(status = 'ok'), 0)                      AS ok,
        sum(status IS NULL)                                  AS unfinished,
        round(1.0 * sum(status = 'ok') / count(status), 3)   AS success_rate
 FROM steps

@@ -20,6 +20,8 @@ class State:
     time: str = ""
     elapsed_us: int = 0
     finished: bool = False
+    ended: str | None = None  # ok, error, cancelled, once it was finished
+    error: Any = None  # that ended the run
     open_spans: list[dict[str, Any]] = field(default_factory=list)
     last_request: dict[str, Any] | None = None  # seq, provider, model, request
     last_answer: dict[str, Any] | None = None  # seq, status, response, finish, usage, error
@@ -39,6 +41,7 @@ def state_at(events: Iterable[Event], seq: int, resolve: Callable[[Event], Event
     open_spans = OpenSpans()
     asked: Event | None = None
     answered: Event | None = None
+    end: Event | None = None
     since: dict[int, int] = {}
     for event in events:
         if event.seq > seq:
@@ -53,10 +56,16 @@ def state_at(events: Iterable[Event], seq: int, resolve: Callable[[Event], Event
             asked = event
         elif event.kind == "model.responded":
             answered = event
+        elif event.kind in ("run.finished", "run.reopened"):
+            end = event if event.kind == "run.finished" else None
         _take(state, event, data)
     state.open_spans = [{**item, "since_us": since[item["seq"]]} for item in open_spans.listed()]
     state.last_request = _picked(asked, resolve, ("provider", "model", "request"))
     state.last_answer = _picked(answered, resolve, ("status", "response", "finish", "usage", "error"))
+    if end is not None:
+        failed = isinstance(end.data, dict) and "error" in end.data
+        how = _picked(end, resolve if failed else None, ("status", "error")) or {}
+        state.finished, state.ended, state.error = True, str(how.get("status")), how.get("error")
     return state
 
 
@@ -64,10 +73,6 @@ def _take(state: State, event: Event, data: dict[str, Any]) -> None:
     match event.kind:
         case "run.started":
             state.context_pack = {"seq": event.seq, "digest": data.get("context_pack"), "name": None}
-        case "run.finished":
-            state.finished = True
-        case "run.reopened":
-            state.finished = False
         case "model.invoked":
             state.model_calls += 1
         case "model.responded":

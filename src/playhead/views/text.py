@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 Resolve = Callable[[Any], Any]
@@ -10,6 +12,12 @@ Resolve = Callable[[Any], Any]
 _ELLIPSIS = "…"
 _SHORT_ITEMS_MAX = 40  # of a list or an object; nothing longer fits a line
 _SHORT_DEPTH_MAX = 4
+_LETTERS_PER_CELL_MAX = 4  # marks take no room, and a heap of them shall not make a line endless
+_GROUP_SHOWN_MAX = 3  # errors of a group
+_ERROR_DEPTH_MAX = 10
+# The same everywhere: a run may be read on another system than it was recorded on.
+_SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 8: "SIGFPE", 9: "SIGKILL",
+            11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM"}  # fmt: skip
 
 
 def duration(us: int | float | None) -> str:
@@ -68,9 +76,62 @@ def several(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def cells(text: str) -> int:
+    """Return how many columns of a terminal a text takes: East Asian letters take two, combining marks none."""
+    return len(text) if text.isascii() else sum(map(_letter_cells, text))
+
+
+@functools.lru_cache(maxsize=4096)
+def _letter_cells(letter: str) -> int:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2
+    return 0 if unicodedata.category(letter) in ("Mn", "Me", "Cf") else 1
+
+
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text, marked where something is left out."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + _ELLIPSIS
+    """Return the beginning of a text that takes at most `width` columns, marked where something is left out."""
+    if text.isascii():
+        return text if len(text) <= width else text[: max(0, width - 1)] + _ELLIPSIS
+    used = fitting = 0  # fitting: letters that leave room for the mark
+    letters_max = width * _LETTERS_PER_CELL_MAX
+    for at, letter in enumerate(text[:letters_max]):
+        used += _letter_cells(letter)
+        if used > width:
+            return text[:fitting] + _ELLIPSIS
+        if used < width:
+            fitting = at + 1
+    return text if len(text) <= letters_max else text[:fitting] + _ELLIPSIS
+
+
+def wrap(text: str, width: int, *, fold: bool = False) -> list[str]:
+    """Break a text at its spaces into lines of at most `width` columns.
+
+    A longer word is kept in one piece, so that ids and paths can be copied; with `fold` it is broken too.
+    """
+    if cells(text) <= width:
+        return [text]
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        if line and cells(line) + 1 + cells(word) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line = f"{line} {word}" if line else word
+        while fold and cells(line) > width:
+            fitting = _fitting(line, width)
+            lines.append(line[:fitting])
+            line = line[fitting:]
+    return [*lines, line.rstrip()]
+
+
+def _fitting(text: str, width: int) -> int:
+    """Return how many letters of a text fit, at least one."""
+    used = 0
+    for at, letter in enumerate(text):
+        used += _letter_cells(letter)
+        if used > width:
+            return max(1, at)
+    return len(text)
 
 
 def error_place(error: Any) -> str | None:
@@ -92,6 +153,44 @@ def error_line(error: Any) -> str | None:
     return f"{kind}: {message}" if isinstance(message, str) and message else kind
 
 
+def error_causes(error: Any) -> list[str]:
+    """Say what lies behind a recorded error, in lines: its innermost cause, and the first errors of a group."""
+    out: list[str] = []
+    inner = _innermost(error)
+    if inner is not error:
+        place = error_place(inner)
+        out.append(f"caused by {error_line(inner)}" + (f" ({place})" if place else ""))
+    members = [member for one in ([error] if inner is error else [error, inner]) for member in _members(one, 0)]
+    for member in members[:_GROUP_SHOWN_MAX]:
+        behind = _innermost(member)
+        out.append(f"- {error_line(member)}" + (f", caused by {error_line(behind)}" if behind is not member else ""))
+    if len(members) > _GROUP_SHOWN_MAX:
+        out.append(f"- and {len(members) - _GROUP_SHOWN_MAX:,} more")
+    return out
+
+
+def _innermost(error: Any) -> Any:
+    for _ in range(_ERROR_DEPTH_MAX):
+        cause = error.get("cause") if isinstance(error, dict) else None
+        if not isinstance(cause, dict):
+            break
+        error = cause
+    return error
+
+
+def _members(error: Any, depth: int) -> Iterator[Any]:
+    """Yield the errors of a group, those of groups inside it too."""
+    errors = error.get("errors") if isinstance(error, dict) else None
+    for member in errors if isinstance(errors, list) else ():
+        inner = list(_members(member, depth + 1)) if depth < _ERROR_DEPTH_MAX else []
+        yield from inner or [member]
+
+
+def signal_name(number: int) -> str:
+    """Say which signal a number means: `SIGKILL`; or `signal 34`, where that differs between systems."""
+    return _SIGNALS.get(number, f"signal {number}")
+
+
 def unique_prefix(id: str, neighbours: Iterable[str | None], shortest: int) -> str:
     """Return the shortest beginning of an id that neither neighbour in the sorted order shares."""
     length = shortest
@@ -106,7 +205,7 @@ def unique_prefix(id: str, neighbours: Iterable[str | None], shortest: int) -> s
 
 def arguments(value: Any, width: int, resolve: Resolve | None = None) -> str:
     """Say the input of a call as `name=value, name=value`."""
-    value = _followed(value, resolve)
+    value = followed(value, resolve)
     if not isinstance(value, dict) or next(iter(value), "").startswith("$"):
         return short(value, width, resolve)
     if set(value) == {"args", "kwargs"} and isinstance(value["kwargs"], dict) and isinstance(value["args"], list):
@@ -123,14 +222,14 @@ def short(value: Any, width: int, resolve: Resolve | None = None) -> str:
     return cut(_said(value, width, resolve, 0), width)
 
 
-def _followed(value: Any, resolve: Resolve | None) -> Any:
+def followed(value: Any, resolve: Resolve | None) -> Any:
     """Follow a reference within the run; content that lies elsewhere is only named."""
     first = next(iter(value), "") if isinstance(value, dict) else ""
     return resolve(value) if resolve is not None and first in ("$same", "$extends") else value
 
 
 def _said(value: Any, width: int, resolve: Resolve | None, depth: int) -> str:
-    value = _followed(value, resolve)
+    value = followed(value, resolve)
     match value:
         case None:
             return "null"

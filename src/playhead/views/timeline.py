@@ -13,11 +13,12 @@ from typing import Any
 from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
-from playhead.views import text
+from playhead.views import answers, text
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.text import Resolve
 
 _FOLDED = ("output.written", "ambient.read")
+_PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
 _COUNTED = {"model.invoked": "model_calls", "tool.called": "tool_calls", "step.started": "steps"}
 
 
@@ -39,6 +40,9 @@ class Row:
     result: str = ""
     error: str | None = None
     where: str | None = None  # file, line and function in which the error was raised
+    causes: list[str] = field(default_factory=list)  # what lies behind the error
+    answer: str = ""  # of a model: the beginning of what it said, and the tools that it asked for
+    unanswered: bool = False  # the call of a model ended well, and nobody recorded what it said
     tokens_in: int | None = None
     tokens_out: int | None = None
     folded: int = 1
@@ -51,7 +55,7 @@ class Row:
 
 @dataclass
 class Summary:
-    """What a run was. `in_flight` lists spans that nothing closed."""
+    """What a run was. `in_flight` lists spans that nothing closed, of a run that has ended too."""
 
     id: str = ""
     name: str = ""
@@ -78,6 +82,7 @@ class Summary:
     redacted: dict[str, int] = field(default_factory=dict)
     invalidated: dict[str, Any] | None = None
     error: Any = None
+    last_words: str | None = None  # the last line on stderr, where the error only says how the program ended
     output: Any = None
     metadata: Any = None
     after: int = 0  # events after run.finished
@@ -101,6 +106,13 @@ class Timeline:
         self._first_us: int | None = None
         self._last_us = 0
         self._ended_us: int | None = None
+        self._root: str | None = None  # span of the run
+        self._by_program = False
+        self._program: Row | None = None
+        self._going_on: dict[int | None, dict[int, Row]] = {}  # open spans, by the row that they are in
+        self._steps: dict[int, tuple[str | None, str, str]] = {}  # open steps: parent, name, attributes and input
+        self._failed: dict[tuple[str | None, str, str], int] = {}
+        self._last_words: str | None = None
 
     def take(self, event: Event) -> Row | None:
         """Look at the next event, and return the row that it opened, closed or was folded into."""
@@ -127,7 +139,9 @@ class Timeline:
         until = self._last_us if self._ended_us is None else self._ended_us
         summary.duration_us = max(0, until - (self._first_us or 0))
         summary.lanes, summary.models = list(self._lanes), list(self._models)
-        summary.in_flight = self._open.listed() if summary.ended is None else []
+        summary.in_flight = self._open.listed()
+        only_how = _object(summary.error).get("type") in _PROGRAM_ERRORS
+        summary.last_words = self._last_words if only_how else None
         return summary
 
     def rows(self) -> Iterator[Row]:
@@ -151,6 +165,7 @@ class Timeline:
             setattr(summary, counted, getattr(summary, counted) + 1)
         match event.kind:
             case "run.started":
+                self._root = event.span
                 self._started(data)
             case "step.started" if data.get("adopts"):
                 self._adopted(data)
@@ -158,6 +173,9 @@ class Timeline:
                 self._finished(event, data)
             case "run.reopened":
                 summary.ended, summary.finished, summary.after, self._ended_us = None, None, 0, None
+            case "output.written" if data.get("stream") == "stderr":
+                last = _words(data.get("text")).rstrip().rpartition("\n")[2].strip()
+                self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
             case "run.invalidated":
                 summary.invalidated = {"seq": event.seq, "why": data.get("why"), "by": data.get("by")}
             case "gap.noted":
@@ -169,11 +187,14 @@ class Timeline:
         self.summary.request = data.get("input")
         for name in ("agent", "git", "ci", "environment", "origin", "tags"):
             setattr(self.summary, name, data.get(name))
+        self._by_program = data.get("agent") is None  # as `playhead record` starts a run
 
     def _adopted(self, data: dict[str, Any]) -> None:
         self.summary.name = str(data.get("name") or self.summary.name)
         self.summary.request = data.get("input") or self.summary.request
         self.summary.agent = data.get("agent") or self.summary.agent
+        if tags := _object(data.get("tags")):
+            self.summary.tags = {**_object(self.summary.tags), **tags}
 
     def _finished(self, event: Event, data: dict[str, Any]) -> None:
         summary = self.summary
@@ -186,7 +207,7 @@ class Timeline:
     def _add(self, event: Event, data: dict[str, Any]) -> Row | None:
         if event.kind == "run.started":
             return None
-        parent = self._known.get(event.parent or "")
+        parent = self._around(event)
         siblings = self._roots if parent is None else parent.children
         if event.kind in _FOLDED and siblings and _folds(siblings[-1], event, data):
             siblings[-1].folded += 1
@@ -197,7 +218,40 @@ class Timeline:
         siblings.append(row)
         if event.span is not None and event.kind in OPENING_TO_CLOSING:
             self._known.setdefault(event.span, row)
+            self._opened(row, event, data)
         return row
+
+    def _around(self, event: Event) -> Row | None:
+        """Return the row that an event happened in.
+
+        Under `playhead record` all of it happens in the program. What that program writes comes without a word about
+        the step that wrote it: it stands in what was going on, as far as that is one thing.
+        """
+        parent, program = self._known.get(event.parent or ""), self._program
+        if program is None or program.end_seq is not None:
+            return parent
+        if parent is None and event.parent == self._root:
+            return program
+        if parent is program and event.kind == "output.written":
+            while len(inner := self._going_on.get(parent.seq, {})) == 1:
+                (parent,) = inner.values()
+        return parent
+
+    def _opened(self, row: Row, event: Event, data: dict[str, Any]) -> None:
+        self._going_on.setdefault(row.parent, {})[row.seq] = row
+        if event.kind == "step.started":
+            self._steps[row.seq] = self._step_key(event, data)
+        elif event.kind == "process.started" and self._by_program and len(self._known) == 1:
+            self._program = row
+
+    def _step_key(self, event: Event, data: dict[str, Any]) -> tuple[str | None, str, str]:
+        """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
+        asked = {name: data.get(name) for name in ("attributes", "input")}
+        return (
+            event.parent,
+            _words(data.get("name")),
+            text.arguments(asked, _limits.SHOW_VALUE_CHARACTERS_MAX, self._resolve),
+        )
 
     def row_of(self, event: Event) -> Row:
         """Return the row of an event on its own, as if nothing followed it."""
@@ -211,9 +265,10 @@ class Timeline:
                 row.detail = text.arguments(data.get("input"), width, self._resolve)
             case "model.invoked":
                 self._models.setdefault(row.name)
-                row.detail = _attempt(data)
+                row.detail = _attempt(data.get("attempt", 1))
             case "step.started":
-                row.detail = ", ".join(filter(None, (_attempt(data), self._named(data.get("attributes"), width))))
+                attempt = _attempt(1 + self._failed.get(self._step_key(event, data), 0))
+                row.detail = ", ".join(filter(None, (attempt, self._named(data.get("attributes"), width))))
             case "policy.checked":
                 row.status, row.detail = str(data.get("decision")), _words(data.get("resource"))
                 rule = "" if data.get("rule", "none") == "none" else _words(data.get("rule"))
@@ -231,7 +286,11 @@ class Timeline:
         row.end_seq = event.seq
         row.duration_us = max(0, event.elapsed_us - row.at_us)
         row.status = str(data.get("outcome") or data.get("status") or "ok")
-        row.error, row.where = text.error_line(data.get("error")), text.error_place(data.get("error"))
+        self._settle(row)
+        error = data.get("error")
+        if error is not None:
+            error = error if self._resolve is None else self._resolve(error)
+            row.error, row.where, row.causes = text.error_line(error), text.error_place(error), text.error_causes(error)
         width = _limits.CELL_CHARACTERS_MAX
         match event.kind:
             case "model.responded":
@@ -240,15 +299,30 @@ class Timeline:
                 self.summary.tokens_in += row.tokens_in or 0
                 self.summary.tokens_out += row.tokens_out or 0
                 row.result = _words(data.get("finish"))
+                row.answer = answers.said(data.get("response"), width, self._resolve)
+                told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
+                row.unanswered = row.status == "ok" and not told
             case "tool.returned" if row.error is None:
                 row.result = text.short(data.get("output"), width, self._resolve)
             case "http.received" if row.error is None:
                 row.result = _words(data.get("status"))
             case "process.exited" if data.get("exit_code") is not None:
-                row.result = f"exit {_words(data['exit_code'])}"
+                row.result = _exit(data["exit_code"])
             case "step.finished" if data.get("attributes"):
                 row.result = self._named(data["attributes"], width)
         return row
+
+    def _settle(self, row: Row) -> None:
+        """Take a row out of what is going on; after a step that failed, the next one like it is a new attempt."""
+        beside = self._going_on.get(row.parent, {})
+        beside.pop(row.seq, None)
+        if not beside:
+            self._going_on.pop(row.parent, None)
+        step = self._steps.pop(row.seq, None)
+        if step is not None and row.status == "ok":
+            self._failed.pop(step, None)
+        elif step is not None:
+            self._failed[step] = self._failed.get(step, 0) + 1
 
     def _named(self, attributes: Any, width: int) -> str:
         return text.arguments(attributes, width, self._resolve) if attributes else ""
@@ -290,9 +364,12 @@ def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
     return last.kind == event.kind and last.lane == event.lane and same_stream
 
 
-def _attempt(data: dict[str, Any]) -> str:
-    attempt = data.get("attempt", 1)
+def _attempt(attempt: Any) -> str:
     return f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
+
+
+def _exit(code: Any) -> str:
+    return f"killed by {text.signal_name(-code)}" if type(code) is int and code < 0 else f"exit {_words(code)}"
 
 
 def _words(value: Any) -> str:

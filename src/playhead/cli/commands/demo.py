@@ -167,13 +167,13 @@ def _say_next(out: Output, named: str | None) -> None:
     beside = os.path.join(os.path.dirname(sys.executable), "playhead")
     playhead = os.path.relpath(beside) if not shutil.which("playhead") and os.path.exists(beside) else "playhead"
     out.styled("\n", ("What to try next", "bold"))
-    for command, told in (
-        (f"{playhead} ls{where}", "every run, newest first"),
-        (f"{playhead} show @last --at 17{where}", "how things stood at event 17"),
-        (f'{playhead} query "SELECT name, count(*) FROM calls GROUP BY name"{where}', "ask across all runs"),
-        (f"{playhead} record -- python your_agent.py", "record your own"),
+    for told, command in (
+        ("every run, newest first", f"{playhead} ls{where}"),
+        ("how things stood at event 17", f"{playhead} show @last --at 17{where}"),
+        ("ask across all runs", f'{playhead} query "SELECT name, count(*) FROM calls GROUP BY name"{where}'),
+        ("record your own", f"{playhead} record -- python your_agent.py"),
     ):
-        out.styled("  ", (f"{command:<66}", "cyan"), " ", told)
+        out.styled(f"  {told:<30}", (command, "cyan"))
 
 
 _PLAIN_SHOW = {"at": None, "event": None, "raw": False, "limit": None, "artifact": None, "output": None}

@@ -56,9 +56,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
         out.emit([asdict(check) for check in found])
     else:
         for check in found:
-            out.styled((f"{check.status:<5}", _STYLES[check.status]), f"{check.name:<12} {check.message}")
+            out.wrapped([(f"{check.status:<5}", _STYLES[check.status]), f"{check.name:<12} "], check.message)
             if check.hint and check.status != "ok":
-                out.print(f"{'':<18} {check.hint}")
+                out.wrapped([" " * 18], check.hint)
     return 1 if any(check.status == "fail" for check in found) else 0
 
 

@@ -24,7 +24,7 @@ FIELDS = (
 STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
 
 _SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
-_WIDE_CHARACTERS = 96  # a narrower terminal has no room for the number of events
+_DROPPED = ("events", "tools", "models", "tokens", "started", "took")  # on a narrow terminal, in this order
 _MORE_FIELDS = ("finished", "agent", "git_commit", "git_branch", "git_dirty", "gaps", "tags", "external_id")
 
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", metavar="TEXT", help="only runs whose name holds this text")
     parser.add_argument("--name", help="only runs of exactly this name")
     parser.add_argument("--status", choices=STATUSES, help="only runs with this status")
-    parser.add_argument("--error", action="store_true", help="only runs that ended in an error")
+    parser.add_argument("--error", action="store_true", help="only runs that ended in an error, or crashed")
     parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
     parser.add_argument("--until", metavar="WHEN", help="started before")
     parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
@@ -97,14 +97,14 @@ def _same_question(args: argparse.Namespace) -> str:
 
 def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:
     now_us = SystemClock().wall_us()
-    columns = ["run", "name", "status", "started", "took", "events", "models", "tools", "tokens"]
+    columns = ("run", "name", "status", "started", "took", "events", "models", "tools", "tokens")
     rows = [
         [
             (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
             text.cut(run["name"] or "", _limits.CELL_CHARACTERS_MAX),
             (run["status"], STYLES[run["status"]]),
             text.ago(run["started_us"], now_us),
-            text.duration(run["duration_us"]),
+            text.duration(_took_us(run, now_us)),
             text.number(run["events"]),
             text.number(run["model_calls"]),
             text.number(run["tool_calls"]),
@@ -112,12 +112,16 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
         ]
         for run in runs
     ]
-    if out.terminal and out.width < _WIDE_CHARACTERS:
-        at = columns.index("events")
-        columns.pop(at)
-        for row in rows:
-            row.pop(at)
-    out.table(columns, rows, right=columns[3:], whole=[column for column in columns if column != "name"])
+    whole = [column for column in columns if column != "name"]
+    out.table(columns, rows, right=columns[3:], whole=whole, drop=_DROPPED, short="name")
+
+
+def _took_us(run: dict[str, Any], now_us: int) -> int | None:
+    """Return how long a run took; one that is running has been since its start, whether or not it says something."""
+    if run["status"] == "running" and run["started_us"] is not None:
+        return max(0, now_us - int(run["started_us"]))
+    took: int | None = run["duration_us"]
+    return took
 
 
 def _say_none(root: Path, index: Index, out: Output) -> None:

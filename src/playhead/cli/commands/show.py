@@ -10,11 +10,22 @@ import orjson
 
 from playhead import _limits
 from playhead._api.reading import Run, load
+from playhead._clock import SystemClock
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
-from playhead.cli.run_text import in_flight_text, print_header, print_row, print_value, safe_resolve, status_of, symbol
+from playhead.cli.run_text import (
+    in_flight_text,
+    print_header,
+    print_row,
+    print_value,
+    running_us,
+    safe_resolve,
+    status_of,
+    symbol,
+)
 from playhead.errors import BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
+from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.event.plain import restore
 from playhead.store import presence
 from playhead.store.files import OneRun
@@ -75,10 +86,20 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
 
 
 def _output(found: Run, stream: str, out: Output) -> int:
+    recorded, anything = False, False
     for event in found.events():
+        recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
             written = restore(event.data.get("text"))
             out.write_bytes(written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass"))
+            anything = True
+    if not anything and recorded:
+        out.warn(f"playhead: the program wrote nothing to {stream}")
+    elif not anything:
+        out.warn(
+            f"playhead: no output was recorded: {found.id} was not made with `playhead record`\n"
+            "  `playhead record -- PROGRAM` keeps what a program writes"
+        )
     return 0
 
 
@@ -96,8 +117,25 @@ def _event(found: Run, seq: int, out: Output) -> int:
             label, value = "elapsed", text.duration(event.elapsed_us)
         if value is not None:
             out.styled("  ", (f"{label:<11}", "dim"), one_line(str(value)))
+    if (other := _other_end(found, event)) is not None:
+        label, apart_us = ("closed by", other.elapsed_us - event.elapsed_us) if other.seq > seq else ("opened by", 0)
+        after = f", {text.duration(max(0, apart_us))} later" if other.seq > seq else ""
+        out.styled("  ", (f"{label:<11}", "dim"), f"event {other.seq}, {one_line(other.kind)}{after}")
     print_value(event.data, out)
     return 0
+
+
+def _other_end(found: Run, event: Event) -> Event | None:
+    """Return the event that closes the span which this one opens, or the other way round."""
+    if event.span is None or not (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
+        return None
+    wanted = {OPENING_TO_CLOSING.get(event.kind)} | {
+        opening for opening, closing in OPENING_TO_CLOSING.items() if closing == event.kind
+    }
+    try:
+        return next((other for other in found.events() if other.span == event.span and other.kind in wanted), None)
+    except PlayheadError:  # a line before the other end cannot be read
+        return None
 
 
 def _timeline(found: Run, limit: int | None, out: Output) -> int:
@@ -112,8 +150,9 @@ def _timeline(found: Run, limit: int | None, out: Output) -> int:
         _emit(found, summary, status, rows, limit, problem, out)
     else:
         if summary.events:
-            print_header(summary, status, out, resolve)
-            _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out)
+            now_us = SystemClock().wall_us()
+            print_header(summary, status, out, resolve, now_us)
+            _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
             _print_end(found, summary, status, resolve, out)
         else:
             out.print(f"{found.id} has no events.")
@@ -160,32 +199,31 @@ def _emit(
     )
 
 
-def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out: Output) -> None:
+def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out: Output, now_us: int) -> None:
     out.print()
     head, left_out, tail = window(rows, limit)
     lanes, seq_width = len(summary.lanes) > 1, max(4, len(str(summary.events)))
+    open_us = running_us(summary, status, now_us)
     for row in head:
-        print_row(row, status, out, lanes=lanes, seq_width=seq_width)
+        print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
     if left_out:
         out.styled((f"{'…':>{seq_width}} {text.several(left_out, 'row')} left out; --limit 0 shows all", "dim"))
     for row in tail:
-        print_row(row, status, out, lanes=lanes, seq_width=seq_width)
+        print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
 
 
 def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Output) -> None:
     out.print()
     sign, style = symbol(status, out)
+    flying = f"; in flight: {in_flight_text(summary)}" if summary.in_flight else ""
     if summary.ended is not None:
         told = f" · {text.several(summary.after, 'event')} after the end" if summary.after else ""
-        out.styled((f"{sign} {status}", style), f" after {text.duration(summary.duration_us)}{told}")
+        out.wrapped([(f"{sign} {status}", style), " "], f"after {text.duration(summary.duration_us)}{told}{flying}")
     elif status == "crashed":
-        told = in_flight_text(summary)
-        out.styled((f"{sign} crashed", style), " without an end" + (f"; in flight: {told}" if told else ""))
+        out.wrapped([(f"{sign} crashed", style), " "], f"without an end{flying}")
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
-    error, place = text.error_line(resolve(summary.error)), text.error_place(resolve(summary.error))
-    if error is not None:
-        out.styled("  ", (one_line(error), "red"), (f"  {one_line(place)}" if place else "", "dim"))
+    _print_error(resolve(summary.error), out)
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     name = str(found.path) if type(found.store) is OneRun else found.id
@@ -194,6 +232,14 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
     out.print(f"      playhead verify {name}")
     if summary.ended is not None:
         out.print(f"      playhead replay {name}")
+
+
+def _print_error(failed: Any, out: Output) -> None:
+    error, place = text.error_line(failed), text.error_place(failed)
+    if error is not None:
+        out.styled("  ", (one_line(error), "red"), (f"  {one_line(place)}" if place else "", "dim"))
+    for cause in text.error_causes(failed):
+        out.styled("  ", (one_line(cause), "red"))
 
 
 def _state(found: Run, seq: int, out: Output) -> int:
@@ -238,10 +284,13 @@ def _with_content(found: Run, state: State) -> dict[str, Any] | None:
 def _print_state(found: Run, state: State, pack: dict[str, Any] | None, out: Output) -> None:
     out.styled((f"after event {state.seq}", "bold"), f" of {found.id}: ", (one_line(state.kind), "magenta"),
                f", {text.duration(state.elapsed_us)} into the run")  # fmt: skip
-    out.print(
-        f"  {state.model_calls} calls to models, {state.tool_calls} to tools; tokens {state.tokens_in:,} in →"
-        f" {state.tokens_out:,} out" + (f"; {text.several(state.gaps, 'gap')}" if state.gaps else "")
-    )
+    if state.ended is not None:
+        sign, style = symbol(state.ended, out)
+        out.styled((f"{sign} the run had ended: {one_line(state.ended)}", style))
+        _print_error(state.error, out)
+    counts = f"{text.several(state.model_calls, 'call')} to models, {state.tool_calls:,} to tools"
+    gaps = f"; {text.several(state.gaps, 'gap')}" if state.gaps else ""
+    out.print(f"  {counts}; tokens {state.tokens_in:,} in → {state.tokens_out:,} out{gaps}")
     _heading("open", "nothing" if not state.open_spans else "", out)
     for item in state.open_spans:
         kind = item["kind"].partition(".")[0]

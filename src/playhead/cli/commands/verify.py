@@ -153,7 +153,7 @@ def _print(one: Verification, out: Output) -> None:
 
 def _claim(out: Output, name: str, verdict: str, told: str) -> None:
     style = {0: "green", 1: "bold red", 3: "yellow"}[_BAD.get(verdict, 0)] if verdict != "not_compared" else "dim"
-    out.styled(f"  {name:<13}", (f"{verdict.replace('_', ' '):<13}", style), told)
+    out.wrapped([f"  {name:<13}", (f"{verdict.replace('_', ' '):<13}", style)], told)
 
 
 def _print_all(store: FileStore, found: list[Verification], out: Output) -> None:
@@ -170,10 +170,11 @@ def _print_all(store: FileStore, found: list[Verification], out: Output) -> None
         ("run", "events", "integrity", "completeness", "detail"),
         rows,
         right=("events",),
-        whole=("run", "events", "integrity"),
+        whole=("run", "events", "integrity", "completeness"),
+        drop=("events",),
+        below="detail",
     )
     counts = Counter(exit_code([one]) for one in found)
-    out.print(
-        f"\n{several(len(found), 'run')}: {counts[0]} intact and complete, {counts[1]} broken or missing,"
-        f" {counts[3]} unfinished or unattested"
-    )
+    out.print()
+    told = f"{counts[0]} intact and complete, {counts[1]} broken or missing, {counts[3]} unfinished or unattested"
+    out.wrapped([f"{several(len(found), 'run')}: "], told)
