@@ -30,6 +30,8 @@ def test_the_demo_records_shows_plays_back_verifies_and_catches_tampering(shell,
         "playhead record -- python your_agent.py",
     ):
         assert told in said.out
+    after = said.out.partition("What to try next\n")[2].splitlines()
+    assert len({line.index("playhead") - len(line.rpartition("playhead")[0].rpartition(" ")[2]) for line in after}) == 1
 
 
 def test_only_complete_runs_are_left_and_no_copy(shell, store, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import playhead
 from playhead._clock import FakeClock
 from playhead.cli.arguments import moment_us
-from playhead.cli.commands.ls import FIELDS
+from playhead.cli.commands.ls import FIELDS, _took_us
 from playhead.errors import UsageError
 
 
@@ -86,6 +86,19 @@ def test_a_killed_run_is_listed_as_crashed_and_a_live_one_as_running(ask, store)
         os.kill(process.pid, signal.SIGKILL)
     found = ask("ls", "--json").json[0]
     assert (found["status"], found["replayable"], found["reasons"]) == ("crashed", False, ["execution_incomplete"])
+
+
+def test_crashed_runs_are_among_those_that_failed(ask, store, sample):
+    code = "import os, playhead\nplayhead.record('dies').__enter__()\nos.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert [run["name"] for run in ask("ls", "--error", "--json").json] == ["dies"]
+
+
+def test_a_running_run_has_taken_the_time_since_its_start():
+    hanging = {"status": "running", "started_us": 1_000_000, "duration_us": 68_000}
+    assert _took_us(hanging, 4_100_000) == 3_100_000
+    assert _took_us({**hanging, "status": "crashed"}, 4_100_000) == 68_000
+    assert _took_us({**hanging, "started_us": None}, 4_100_000) == 68_000
 
 
 def test_listing_judges_envelopes_like_every_other_reader(ask, store, sample):

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
 
 import pytest
 
@@ -66,3 +68,15 @@ def test_one_question_at_a_time(ask, sample):
     assert ask("query").code == 2
     assert ask("query", "SELECT 1", "--tables").code == 2
     assert ask("query", "SELECT 1", "--csv", "--json").code == 2
+
+
+def test_counts_of_what_never_ended_are_zero_and_not_blank(ask, store):
+    code = (
+        "import os, playhead\nplayhead.record('dies').__enter__()\nplayhead.step('work').__enter__()\n"
+        "playhead.model_call(provider='p', model='m').__enter__()\nos.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    (step,) = ask("query", "steps-by-success-rate", "--json").json
+    assert (step["ok"], step["unfinished"], step["success_rate"]) == (0, 1, None)
+    (model,) = ask("query", "tokens-by-model", "--json").json
+    assert (model["calls"], model["errors"]) == (1, 0)

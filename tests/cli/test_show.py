@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import playhead
 
 
@@ -19,7 +21,7 @@ def test_the_timeline_tells_what_happened(ask, sample):
         "request    fix-login issue=1842",
         "calls      2 to models (gpt-5), 2 to tools; tokens 912 in → 50 out",
         "✓ step plan depth=2",
-        "✓ model gpt-5 · 312 → 45 tokens · tool_calls",
+        '✓ model gpt-5 · 312 → 45 tokens · tool_calls → "look"',
         'tool read_file(path="src/login.py") → "def normalise',
         "policy repo.write src/ · allow",
         "artifact patch.diff patch, 12 B",
@@ -237,3 +239,123 @@ def test_a_run_directory_anywhere_can_be_shown(ask, sample, store, tmp_path):
     said = ask("show", str(elsewhere), "--store", str(Path(tmp_path) / "nothing"))
     assert said.code == 0
     assert f"playhead verify {elsewhere}" in said.out
+
+
+AGENT = """
+import os, pathlib, sys, time
+import playhead
+
+timeline = next(pathlib.Path(os.environ["PLAYHEAD_DIR"]).glob("runs/*/timeline.jsonl"))
+
+@playhead.agent("bot", tags={"team": "ops"})
+def bot(how):
+    with playhead.step("work"):
+        print("working", flush=True)
+        while b"working" not in timeline.read_bytes():  # the recorder has it
+            time.sleep(0.01)
+        if how == "kill":
+            os.kill(os.getpid(), 9)
+    try:
+        {}["key"]
+    except KeyError as problem:
+        raise RuntimeError("outer") from problem
+
+bot(sys.argv[1])
+"""
+
+
+@pytest.fixture
+def recorded(shell, store, tmp_path):
+    """Give a function that records a failing agent with `playhead record`."""
+
+    def record(how):
+        (tmp_path / "agent.py").write_text(AGENT)
+        return shell("record", "--tag", "tier=1", "--", sys.executable, "agent.py", how)
+
+    return record
+
+
+def test_a_failed_program_names_the_cause_in_its_header(ask, recorded):
+    recorded("fail")
+    header = ask("show", "@last").out.partition("\n\n")[0]
+    assert 'tags       tier="1", team="ops"' in header
+    assert "error      RuntimeError: outer; caused by KeyError: 'key' (agent.py:" in header
+    assert ask("show", "@last", "--json").json["run"]["tags"] == {"tier": "1", "team": "ops"}
+
+
+def test_rows_of_a_recorded_program_stand_in_the_order_in_which_they_happened(ask, recorded):
+    recorded("fail")
+    rows = ask("show", "@last", "--json").json["timeline"]
+    assert [row["seq"] for row in rows] == sorted(row["seq"] for row in rows)
+    inside = {row["seq"]: row for row in rows}
+    printed = next(row for row in rows if row["kind"] == "output.written")
+    assert inside[printed["parent"]]["name"] == "work"
+    assert inside[inside[printed["parent"]]["parent"]]["name"] == "bot"
+
+
+def test_a_program_that_was_killed_reads_like_an_agent_that_was(ask, recorded):
+    recorded("kill")
+    shown = ask("show", "@last").out
+    assert "→ killed by SIGKILL" in shown
+    assert "error      ProgramKilled: the program was killed by SIGKILL" in shown
+    assert "; in flight: step bot (event 2), step work (event 3)" in shown
+    assert [line.split()[-2:] for line in shown.splitlines() if "… step" in line] == [["in", "flight"]] * 2
+
+
+def test_a_program_without_an_agent_shows_its_last_words(ask, shell):
+    shell("record", "--", sys.executable, "-c", "print(1)\nraise KeyError('x')")
+    header = ask("show", "@last").out.partition("\n\n")[0]
+    assert "error      ProgramFailed: the program ended with exit code 1" in header
+    assert "stderr     … KeyError: 'x'" in header
+
+
+def test_the_state_at_the_end_of_a_failed_run_says_that_it_failed(ask, store):
+    def fail():
+        with playhead.model_call(provider="p", model="m") as call:
+            call.respond("hm")
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError), playhead.record("failing", store=store):
+        fail()
+    shown = ask("show", "@last", "--at", "3").out
+    assert "✗ the run had ended: error" in shown
+    assert "RuntimeError: no" in shown
+    assert "1 call to models" in shown
+    assert "ended" not in ask("show", "@last", "--at", "2").out
+
+
+def test_what_a_model_said_and_asked_for_is_in_its_row(ask, store):
+    asked = {"choices": [{"message": {"content": None, "tool_calls": [{"function": {"name": "grep"}}]}}]}
+    with playhead.record("talk", store=store):
+        for answer, finish in (("compare in lower case", "stop"), (asked, "tool_calls"), ("cut o", "length")):
+            with playhead.model_call(provider="p", model="m") as call:
+                call.respond(answer, finish=finish)
+        with playhead.model_call(provider="p", model="m"):
+            pass
+    shown = ask("show", "@last").out
+    for expected in (
+        '✓ model m → "compare in lower case"',
+        "✓ model m → calls grep",
+        '✓ model m · length → "cut o"',
+        "? model m · no answer recorded",
+    ):
+        assert expected in shown
+
+
+def test_an_event_names_the_other_end_of_its_span(ask, sample):
+    question = ask("show", "@last", "--event", "2").out
+    answer = ask("show", "@last", "--event", "3").out
+    assert "closed by  event 3, model.responded, " in question
+    assert "opened by  event 2, model.invoked" in answer
+    run = ask("show", "@last", "--event", "0").out
+    assert "closed by  event " in run
+    assert "run.finished" in run
+
+
+def test_no_output_is_explained(ask, shell, sample):
+    said = ask("show", "@last", "--output", "stdout")
+    assert (said.code, said.out) == (0, "")
+    assert "was not made with `playhead record`" in said.err
+    shell("record", "--", sys.executable, "-c", "print(1)")
+    said = ask("show", "@last", "--output", "stderr")
+    assert (said.code, said.out, said.err) == (0, "", "playhead: the program wrote nothing to stderr\n")

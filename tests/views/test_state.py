@@ -70,6 +70,19 @@ def test_the_end_is_known_and_what_follows_it_keeps_it():
     assert state_at(STORY, 10).finished
 
 
+def test_how_the_run_had_ended_is_known_from_its_end_on():
+    error = {"type": "E", "message": "m"}
+    story = events(
+        ("run.started", {"name": "n"}, "0"),
+        ("run.finished", {"status": "error", "error": error}, "0"),
+        ("run.reopened", {}, None),
+    )
+    states = [state_at(story, seq) for seq in range(3)]
+    assert [(state.finished, state.ended, state.error) for state in states] == [
+        (False, None, None), (True, "error", error), (False, None, None),
+    ]  # fmt: skip
+
+
 def test_only_the_last_call_is_resolved():
     asked: list[int] = []
 

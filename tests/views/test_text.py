@@ -18,7 +18,36 @@ values = st.recursive(
 @given(values, st.integers(1, 200))
 def test_any_value_is_said_in_one_line_of_bounded_width(value, width):
     for said in (text.short(value, width), text.arguments(value, width)):
-        assert len(said) <= width
+        assert text.cells(said) <= width
+        assert len(said) <= 4 * width
+
+
+@given(st.text(st.characters() | st.sampled_from("日本e\u0301👍…")), st.integers(1, 30))
+def test_a_cut_text_takes_no_more_columns_than_asked_and_says_that_it_was_cut(whole, width):
+    said = text.cut(whole, width)
+    assert text.cells(said) <= width
+    assert said == whole or said.endswith("…")
+    assert whole.startswith(said.removesuffix("…"))
+
+
+def test_a_text_that_fits_is_not_cut_and_wide_letters_count_twice():
+    assert text.cut("日本", 4) == "日本"
+    assert text.cut("日本語", 5) == "日本…"
+    assert text.cut("日本語", 4) == "日…"
+    assert text.cut("cafe\u0301", 4) == "cafe\u0301"
+    assert (text.cells("日本"), text.cells("cafe\u0301"), text.cells("👍")) == (4, 4, 2)
+
+
+@given(st.text("ab 日\u0301"), st.integers(2, 12))
+def test_wrapped_lines_lose_no_word_and_folded_ones_fit(whole, width):
+    assert " ".join(text.wrap(whole, width)).split() == whole.split()
+    folded = text.wrap(whole, width, fold=True)
+    assert all(text.cells(line) <= width for line in folded)
+    assert "".join("".join(folded).split()) == "".join(whole.split())
+
+
+def test_a_word_that_is_too_long_stays_whole_so_that_it_can_be_copied():
+    assert text.wrap("see run_0123456789 first", 8) == ["see", "run_0123456789", "first"]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +116,18 @@ def test_sizes_and_numbers():
     assert text.number(None) == ""
     assert text.error_line({"type": "ValueError", "message": "x"}) == "ValueError: x"
     assert text.error_line(None) is None
+
+
+def test_what_lies_behind_an_error_is_said():
+    inner = {"type": "ZeroDivisionError", "message": "division by zero", "frames": [{"file": "/x/a.py", "line": 3,
+             "name": "f"}]}  # fmt: skip
+    outer = {"type": "RuntimeError", "message": "outer", "cause": {"type": "KeyError", "message": "k", "cause": inner}}
+    assert text.error_causes(outer) == ["caused by ZeroDivisionError: division by zero (a.py:3 in f)"]
+    nested = {"type": "ExceptionGroup", "errors": [{"type": "A"}, {"type": "B", "cause": {"type": "C"}}]}
+    group = {"type": "ExceptionGroup", "errors": [nested, {"type": "D"}, {"type": "E"}]}
+    assert text.error_causes(group) == ["- A", "- B, caused by C", "- D", "- and 1 more"]
+    assert text.error_causes(None) == text.error_causes("odd") == text.error_causes({"type": "E", "cause": 3}) == []
+
+
+def test_a_signal_is_said_by_name_where_the_name_is_the_same_everywhere():
+    assert [text.signal_name(number) for number in (9, 15, 34)] == ["SIGKILL", "SIGTERM", "signal 34"]

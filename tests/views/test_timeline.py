@@ -99,6 +99,112 @@ def test_the_agent_that_adopts_a_run_gives_it_its_name_and_request():
     assert (summary.name, summary.request) == ("agent", {"intent": "agent"})
 
 
+def test_tags_of_the_run_and_of_the_agent_that_adopts_it_are_one():
+    story = Story().add("run.started", {"name": "n", "tags": {"team": "x", "tier": "1"}}, span="0", parent=None)
+    story.add("step.started", {"name": "agent", "adopts": True, "tags": {"team": "ops"}}, "1")
+    assert Timeline().take_all(story.events).finish().tags == {"team": "ops", "tier": "1"}
+
+
+def recorded_program() -> Story:
+    story = Story().add("run.started", {"name": "n"}, span="0", parent=None)
+    return story.add("process.started", {"argv": ["python", "agent.py"]}, "1")
+
+
+def shown(story: Story) -> list[tuple[int, int]]:
+    return [(row.seq, row.depth) for row in Timeline().take_all(story.events).rows()]
+
+
+def test_what_a_program_wrote_stands_in_the_step_that_was_going_on():
+    story = recorded_program().add("step.started", {"name": "agent", "adopts": True}, "2")
+    story.add("output.written", {"stream": "stdout", "text": "hello\n"}, None, "1")
+    story.add("tool.called", {"name": "t"}, "4", "2").add(
+        "output.written", {"stream": "stdout", "text": "x"}, None, "1"
+    )
+    story.add("tool.returned", {"status": "ok"}, "4").add("step.finished", {"status": "ok"}, "2")
+    story.add("output.written", {"stream": "stderr", "text": "bye"}, None, "1")
+    story.add("process.exited", {"status": "ok", "exit_code": 0}, "1").add("note.added", {"text": "late"})
+    assert shown(story) == [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 1), (10, 0)]
+
+
+def test_what_a_program_wrote_while_several_things_went_on_belongs_to_none_of_them():
+    story = recorded_program().add("step.started", {"name": "agent"}, "2")
+    story.add("tool.called", {"name": "a"}, "3", "2", "0.1").add("tool.called", {"name": "b"}, "4", "2", "0.2")
+    story.add("output.written", {"stream": "stdout", "text": "who?"}, None, "1")
+    assert shown(story) == [(1, 0), (2, 1), (3, 2), (4, 2), (5, 2)]
+
+
+def test_a_process_that_an_agent_starts_is_not_the_program_of_the_run():
+    story = Story().add("run.started", {"name": "n", "agent": {"name": "n"}}, span="0", parent=None)
+    story.add("process.started", {"argv": ["ls"]}, "1").add("step.started", {"name": "beside"}, "2")
+    assert shown(story) == [(1, 0), (2, 0)]
+
+
+def steps(*turns: tuple[str, dict[str, Any], str]) -> list[str]:
+    story = started()
+    for number, (name, attributes, status) in enumerate(turns, 1):
+        story.add("step.started", {"name": name, "attempt": number, "attributes": attributes}, str(number))
+        story.add("step.finished", {"status": status}, str(number))
+    return [row.detail for row in Timeline().take_all(story.events).rows()]
+
+
+def test_turns_of_a_loop_are_not_attempts():
+    assert steps(("s", {"i": 0}, "ok"), ("s", {"i": 1}, "ok"), ("s", {"i": 2}, "ok")) == ["i=0", "i=1", "i=2"]
+    assert steps(("s", {}, "ok"), ("s", {}, "ok")) == ["", ""]
+    assert steps(("s", {"i": 0}, "error"), ("s", {"i": 1}, "ok")) == ["i=0", "i=1"]
+
+
+def test_the_same_step_after_a_failure_is_an_attempt_until_it_succeeds():
+    turns = ("s", {"i": 0}, "error"), ("s", {"i": 0}, "cancelled"), ("s", {"i": 0}, "ok"), ("s", {"i": 0}, "ok")
+    assert steps(*turns) == ["i=0", "attempt 2, i=0", "attempt 3, i=0", "i=0"]
+
+
+def test_steps_side_by_side_are_not_attempts():
+    story = started()
+    for number in range(1, 5):
+        story.add("step.started", {"name": "s", "attempt": number}, str(number), lane=f"0.{number}")
+    for number in range(1, 5):
+        story.add("step.finished", {"status": "error"}, str(number))
+    assert [row.detail for row in Timeline().take_all(story.events).rows()] == [""] * 4
+
+
+def test_a_model_call_without_an_answer_says_so():
+    story = started().add("model.invoked", {"model": "m"}, "1").add("model.responded", {"status": "ok"}, "1")
+    story.add("model.invoked", {"model": "m"}, "3").add("model.responded", {"status": "ok", "finish": "stop"}, "3")
+    story.add("model.invoked", {"model": "m"}, "5").add("model.responded", {"status": "error"}, "5")
+    story.add("model.invoked", {"model": "m"}, "7").add("model.responded", {"status": "ok", "response": "hi"}, "7")
+    rows = list(Timeline().take_all(story.events).rows())
+    assert [(row.unanswered, row.answer) for row in rows] == [(True, ""), (False, ""), (False, ""), (False, '"hi"')]
+
+
+def test_an_error_that_was_written_as_a_reference_is_followed():
+    whole = {"type": "E", "message": "m", "cause": {"type": "C", "message": "c"}}
+    story = started().add("step.started", {"name": "s"}, "1")
+    story.add("step.finished", {"status": "error", "error": {"$same": "1#/error"}}, "1")
+    (row,) = Timeline(lambda value: whole).take_all(story.events).rows()
+    assert (row.error, row.causes) == ("E: m", ["caused by C: c"])
+
+
+def test_a_program_that_was_killed_left_spans_in_flight_and_says_the_signal():
+    story = recorded_program().add("step.started", {"name": "s"}, "2")
+    story.add("process.exited", {"status": "error", "exit_code": -9}, "1")
+    story.add("run.finished", {"status": "error", "error": {"type": "ProgramKilled"}}, "0", None)
+    timeline = Timeline().take_all(story.events)
+    assert [item["name"] for item in timeline.finish().in_flight] == ["s"]
+    assert next(timeline.rows()).result == "killed by SIGKILL"
+
+
+def test_where_an_error_only_says_that_the_program_failed_its_last_words_are_kept():
+    story = recorded_program()
+    story.add("output.written", {"stream": "stderr", "text": "Traceback\nKeyError: 'x'\n\n"}, None, "1")
+    story.add("output.written", {"stream": "stdout", "text": "done\n"}, None, "1")
+    failed = Story()
+    failed.events = list(story.events)
+    story.add("run.finished", {"status": "error", "error": {"type": "ProgramFailed"}}, "0", None)
+    assert Timeline().take_all(story.events).finish().last_words == "KeyError: 'x'"
+    failed.add("run.finished", {"status": "error", "error": {"type": "KeyError"}}, "0", None)
+    assert Timeline().take_all(failed.events).finish().last_words is None
+
+
 def test_what_was_open_at_the_end_is_in_flight():
     story = (
         started()

@@ -35,6 +35,9 @@ _LABELS = {
     "effect.observed": "effect", "output.written": "wrote", "ambient.read": "ambient", "git.committed": "commit",
     "ci.reported": "ci", "run.invalidated": "invalidated", "run.reopened": "reopened", "content.erased": "erased",
 }  # fmt: skip
+# What a model stops with when all is well; where its answer is shown, the room is better used for that.
+_ORDINARY_FINISH = ("stop", "end_turn", "completed")
+_CALLING_FINISH = ("tool_calls", "tool_use", "function_call", "completed")
 _DEPTH_SHOWN_MAX = 12  # deeper rows keep this indent, so that they stay readable
 _DURATION_WIDTH = 10
 _LABEL_WIDTH = 11  # of the facts in the header
@@ -84,7 +87,8 @@ def running_us(summary: Summary, status: str, now_us: int) -> int:
 def print_header(summary: Summary, status: str, out: Output, resolve: Resolve, now_us: int) -> None:
     """Write what the run was."""
     sign, style = symbol(status, out)
-    name = text.cut(one_line(summary.name) or "(no name)", max(40, out.width - 2))
+    room = out.width - len(f"{sign}   {summary.id}  {status}")
+    name = text.cut(one_line(summary.name) or "(no name)", max(16, room))
     out.styled((f"{sign} ", style), (name, "bold"), "  ", (summary.id, "cyan"), "  ", (status, style))
     width = max(40, out.width - _LABEL_WIDTH - 3)
     for label, told in _facts(summary, status, resolve, width, now_us):
@@ -190,7 +194,8 @@ def _label(row: Row) -> list[tuple[str, str]]:
         parts.append((f" · {row.tokens_in or 0:,} → {row.tokens_out or 0:,} tokens", ""))
     if row.kind == "policy.checked":
         parts.append((f" · {row.status}", STATUS.get(row.status, STATUS["error"])[2]))
-    if row.result:
+    expected = _CALLING_FINISH if row.answer.startswith("calls ") else _ORDINARY_FINISH if row.answer else ()
+    if row.result and row.result.lower() not in expected:
         parts.append((f" → {row.result}" if row.kind in ("tool", "process", "http") else f" · {row.result}", ""))
     if row.answer:
         parts.append((f" → {row.answer}", ""))

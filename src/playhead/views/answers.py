@@ -11,62 +11,70 @@ from typing import Any
 from playhead.views import text
 from playhead.views.text import Resolve
 
-_ITEMS_MAX = 20  # of a list that are looked at
+_PARTS_MAX = 400  # of an answer that are looked at
 _DEPTH_MAX = 12
 # Where an answer has its text and its calls: chat completions, responses, messages, candidates, and plain ones.
 _INTO = ("choices", "candidates", "output", "message", "delta", "content", "parts", "text", "completion", "response",
          "tool_calls", "function_call", "functionCall")  # fmt: skip
+_ALTERNATIVES = ("choices", "candidates")  # of which the first one is the answer
 _THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
+_WRAPPED = {"$object": "fields", "$as": "value", "$tuple": "$tuple"}  # marks around what is looked for
 
 
 def said(response: Any, width: int, resolve: Resolve | None = None) -> str:
     """Return `calls read_file, "First I look"`, or the text alone, in at most `width` columns; empty for no answer."""
-    words: list[str] = []
-    calls: list[str] = []
-    _collect(response, words, calls, width, resolve, 0)
-    spoken = " ".join(words).strip()
-    parts = [f"calls {', '.join(calls)}"] if calls else []
+    answer = _Answer(width, resolve)
+    answer.look(response, 0)
+    spoken = " ".join("".join(answer.words).split())  # a line has no room for line breaks and indents
+    parts = [f"calls {', '.join(answer.calls)}"] if answer.calls else []
     if spoken:
         parts.append(text.short(spoken, width))
     return text.cut(", ".join(parts), width)
 
 
-def _collect(node: Any, words: list[str], calls: list[str], width: int, resolve: Resolve | None, depth: int) -> None:
-    node = text.followed(node, resolve)
-    if depth > _DEPTH_MAX or sum(map(len, words)) > width:
-        return
-    if isinstance(node, str):
-        words.append(node.strip())
-        return
-    if isinstance(node, list):
-        for item in node[:_ITEMS_MAX]:
-            _collect(item, words, calls, width, resolve, depth + 1)
-        return
-    if not isinstance(node, dict):
-        return
-    for mark, inner in (("$object", "fields"), ("$as", "value"), ("$tuple", "$tuple")):
-        if mark in node:
-            _collect(node.get(inner), words, calls, width, resolve, depth + 1)
+class _Answer:
+    """Collect what was said and which tools were asked for, until a line is full."""
+
+    def __init__(self, width: int, resolve: Resolve | None) -> None:
+        self.words: list[str] = []
+        self.calls: list[str] = []
+        self._width = width
+        self._resolve = resolve
+        self._left = _PARTS_MAX
+
+    def look(self, part: Any, depth: int) -> None:
+        """Take one part of an answer, and what is inside it."""
+        self._left -= 1
+        if self._left < 0 or depth > _DEPTH_MAX or sum(map(len, self.words)) > self._width:
             return
-    if (name := _called(node)) is not None:
-        calls.append(name)
-    elif "$blob" in node or "$redacted" in node:
-        words.append(text.short(node, width))
-    elif node.get("type") not in _THOUGHTS and node.get("thought") is not True:
-        for field in _INTO:
-            if field in node:
-                inner = node[field][:1] if field in ("choices", "candidates") and _listed(node[field]) else node[field]
-                _collect(inner, words, calls, width, resolve, depth + 1)
+        part = text.followed(part, self._resolve)
+        if isinstance(part, str):
+            self.words.append(part)
+        elif isinstance(part, list):
+            for item in part[:_PARTS_MAX]:
+                self.look(item, depth + 1)
+        elif isinstance(part, dict):
+            self._look_into(part, depth)
+
+    def _look_into(self, part: dict[str, Any], depth: int) -> None:
+        first = next(iter(part), "")
+        self.words.append(" ")
+        if first in _WRAPPED:
+            self.look(part.get(_WRAPPED[first]), depth + 1)
+        elif first in ("$blob", "$redacted"):
+            self.words.append(text.short(part, self._width))
+        elif (name := _called(part)) is not None:
+            self.calls.append(name)
+        elif part.get("type") not in _THOUGHTS and part.get("thought") is not True:
+            for field in _INTO:
+                inner = part.get(field)
+                self.look(inner[:1] if field in _ALTERNATIVES and isinstance(inner, list) else inner, depth + 1)
 
 
-def _called(node: dict[str, Any]) -> str | None:
+def _called(part: dict[str, Any]) -> str | None:
     """Return the name of the tool where this part of an answer asks for one."""
-    inner = node.get("function")
-    asked = inner if isinstance(inner, dict) else node
+    function = part.get("function")
+    asked = function if isinstance(function, dict) else part
     name = asked.get("name")
-    asks = asked is inner or any(field in asked for field in ("arguments", "input", "args"))
+    asks = asked is function or any(field in asked for field in ("arguments", "input", "args"))
     return name if asks and isinstance(name, str) else None
-
-
-def _listed(value: Any) -> bool:
-    return isinstance(value, list)

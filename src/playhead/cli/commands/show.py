@@ -236,10 +236,11 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
 
 def _print_error(failed: Any, out: Output) -> None:
     error, place = text.error_line(failed), text.error_place(failed)
-    if error is not None:
-        out.styled("  ", (one_line(error), "red"), (f"  {one_line(place)}" if place else "", "dim"))
-    for cause in text.error_causes(failed):
-        out.styled("  ", (one_line(cause), "red"))
+    for told in (error, *text.error_causes(failed)):
+        if told:
+            out.wrapped(["  "], told, "red")
+    if place:
+        out.wrapped(["  "], place, "dim")
 
 
 def _state(found: Run, seq: int, out: Output) -> int:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.views import text
+from playhead.views.answers import said
+
+CALL = {"id": "c", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("look at\n  the file", '"look at the file"'),
+        ({"text": "look"}, '"look"'),
+        ({"choices": [{"message": {"role": "assistant", "content": "look"}}]}, '"look"'),
+        ({"choices": [{"message": {"content": None, "tool_calls": [CALL, CALL]}}]}, "calls read_file, read_file"),
+        ({"choices": [{"message": {"content": "First", "tool_calls": [CALL]}}]}, 'calls read_file, "First"'),
+        ({"choices": [{"message": {"content": "a"}}, {"message": {"content": "b"}}]}, '"a"'),
+        (
+            {"output": [{"type": "reasoning", "content": [{"text": "hm"}]},
+                        {"type": "message", "content": [{"type": "output_text", "text": "look"}]},
+                        {"type": "function_call", "name": "grep", "arguments": "{}"}]},
+            'calls grep, "look"',
+        ),
+        (
+            {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "A"},
+                         {"type": "text", "text": "B"}, {"type": "tool_use", "name": "grep", "input": {}}]},
+            'calls grep, "A B"',
+        ),
+        ({"candidates": [{"content": {"parts": [{"text": "A"}, {"functionCall": {"name": "g", "args": {}}}]}}]},
+         'calls g, "A"'),
+        ({"$object": "openai.ChatCompletion", "fields": {"choices": [{"message": {"content": "A"}}]}}, '"A"'),
+        (["Hel", "lo"], '"Hello"'),
+        ({"content": {"$blob": "a" * 64, "len": 50_000, "as": "text"}}, '"<text, 50.0 kB>"'),
+    ],
+)  # fmt: skip
+def test_the_usual_shapes_of_an_answer_are_understood(response: Any, expected: str) -> None:
+    assert said(response, 80) == expected
+
+
+@pytest.mark.parametrize("response", [None, 5, {}, [], {"score": 0.5}, {"$repr": "<Answer>"}, {"choices": "odd"[:0]}])
+def test_of_any_other_shape_nothing_is_said(response: Any) -> None:
+    assert said(response, 80) == ""
+
+
+def test_an_answer_that_was_written_as_a_reference_is_followed() -> None:
+    assert said({"$same": "3#/response"}, 80, lambda value: {"text": "look"}) == '"look"'
+
+
+names = st.sampled_from(
+    ["choices", "message", "content", "text", "tool_calls", "function", "name", "output", "$object"]
+)
+shapes = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=30
+)
+
+
+@given(shapes, st.integers(2, 120))
+def test_any_answer_is_said_in_one_line_of_bounded_width(response: Any, width: int) -> None:
+    assert text.cells(said(response, width)) <= width
+
+
+def test_an_endless_answer_is_not_walked_to_its_end() -> None:
+    deep: Any = {"content": []}
+    for _ in range(50):
+        deep = {"content": [deep] * 20}
+    assert said(deep, 80) == ""
