@@ -68,7 +68,9 @@ class _Answer:
         elif part.get("type") not in _THOUGHTS and part.get("thought") is not True:
             for field in _INTO:
                 inner = part.get(field)
-                self.look(inner[:1] if field in _ALTERNATIVES and isinstance(inner, list) else inner, depth + 1)
+                if inner is not None:
+                    first_only = field in _ALTERNATIVES and isinstance(inner, list)
+                    self.look(inner[:1] if first_only else inner, depth + 1)
 
 
 def _called(part: dict[str, Any]) -> str | None:

@@ -92,6 +92,8 @@ def cut(text: str, width: int) -> str:
     """Return the beginning of a text that takes at most `width` columns, marked where something is left out."""
     if text.isascii():
         return text if len(text) <= width else text[: max(0, width - 1)] + _ELLIPSIS
+    if 2 * len(text) <= width:
+        return text  # even if all of it is wide
     used = fitting = 0  # fitting: letters that leave room for the mark
     letters_max = width * _LETTERS_PER_CELL_MAX
     for at, letter in enumerate(text[:letters_max]):

@@ -110,8 +110,8 @@ class Timeline:
         self._by_program = False
         self._program: Row | None = None
         self._going_on: dict[int | None, dict[int, Row]] = {}  # open spans, by the row that they are in
-        self._steps: dict[int, tuple[str | None, str, str]] = {}  # open steps: parent, name, attributes and input
-        self._failed: dict[tuple[str | None, str, str], int] = {}
+        self._steps: dict[int, Event] = {}  # open ones
+        self._failed: dict[tuple[str | None, str, str], int] = {}  # steps that may be attempted again
         self._last_words: str | None = None
 
     def take(self, event: Event) -> Row | None:
@@ -218,7 +218,7 @@ class Timeline:
         siblings.append(row)
         if event.span is not None and event.kind in OPENING_TO_CLOSING:
             self._known.setdefault(event.span, row)
-            self._opened(row, event, data)
+            self._opened(row, event)
         return row
 
     def _around(self, event: Event) -> Row | None:
@@ -237,21 +237,19 @@ class Timeline:
                 (parent,) = inner.values()
         return parent
 
-    def _opened(self, row: Row, event: Event, data: dict[str, Any]) -> None:
+    def _opened(self, row: Row, event: Event) -> None:
         self._going_on.setdefault(row.parent, {})[row.seq] = row
         if event.kind == "step.started":
-            self._steps[row.seq] = self._step_key(event, data)
+            self._steps[row.seq] = event
         elif event.kind == "process.started" and self._by_program and len(self._known) == 1:
             self._program = row
 
-    def _step_key(self, event: Event, data: dict[str, Any]) -> tuple[str | None, str, str]:
+    def _step_key(self, event: Event) -> tuple[str | None, str, str]:
         """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
+        data = _object(event.data)
         asked = {name: data.get(name) for name in ("attributes", "input")}
-        return (
-            event.parent,
-            _words(data.get("name")),
-            text.arguments(asked, _limits.SHOW_VALUE_CHARACTERS_MAX, self._resolve),
-        )
+        told = text.arguments(asked, _limits.SHOW_VALUE_CHARACTERS_MAX, self._resolve)
+        return event.parent, _words(data.get("name")), told
 
     def row_of(self, event: Event) -> Row:
         """Return the row of an event on its own, as if nothing followed it."""
@@ -267,7 +265,7 @@ class Timeline:
                 self._models.setdefault(row.name)
                 row.detail = _attempt(data.get("attempt", 1))
             case "step.started":
-                attempt = _attempt(1 + self._failed.get(self._step_key(event, data), 0))
+                attempt = _attempt(1 + self._failed.get(self._step_key(event), 0)) if self._failed else ""
                 row.detail = ", ".join(filter(None, (attempt, self._named(data.get("attributes"), width))))
             case "policy.checked":
                 row.status, row.detail = str(data.get("decision")), _words(data.get("resource"))
@@ -319,10 +317,12 @@ class Timeline:
         if not beside:
             self._going_on.pop(row.parent, None)
         step = self._steps.pop(row.seq, None)
-        if step is not None and row.status == "ok":
-            self._failed.pop(step, None)
-        elif step is not None:
-            self._failed[step] = self._failed.get(step, 0) + 1
+        if step is None or (row.status == "ok" and not self._failed):
+            return
+        key = self._step_key(step)
+        failed = self._failed.pop(key, 0)
+        if row.status != "ok":
+            self._failed[key] = failed + 1
 
     def _named(self, attributes: Any, width: int) -> str:
         return text.arguments(attributes, width, self._resolve) if attributes else ""
