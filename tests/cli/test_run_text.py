@@ -63,5 +63,5 @@ def test_causes_stand_below_the_error():
     out, stream = output()
     print_row(row, "ok", out, lanes=False, seq_width=4)
     assert [line.strip() for line in stream.getvalue().splitlines()[1:]] == [
-        "E: m", "caused by C: c", "- D", "a.py:3 in f",
+        "E: m", "a.py:3 in f", "caused by C: c", "- D",
     ]  # fmt: skip

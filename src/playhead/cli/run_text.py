@@ -177,7 +177,7 @@ def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int
     if row.error is None:
         return
     indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
-    for told, style in ((row.error, "red"), *((cause, "red") for cause in row.causes), (row.where or "", "dim")):
+    for told, style in ((row.error, "red"), (row.where or "", "dim"), *((cause, "red") for cause in row.causes)):
         if told:
             out.styled(indent, (text.cut(one_line(told), max(40, out.width - len(indent))), style))
 

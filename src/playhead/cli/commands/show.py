@@ -235,12 +235,10 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
 
 
 def _print_error(failed: Any, out: Output) -> None:
-    error, place = text.error_line(failed), text.error_place(failed)
-    for told in (error, *text.error_causes(failed)):
+    causes = [(cause, "red") for cause in text.error_causes(failed)]
+    for told, style in ((text.error_line(failed), "red"), (text.error_place(failed), "dim"), *causes):
         if told:
-            out.wrapped(["  "], told, "red")
-    if place:
-        out.wrapped(["  "], place, "dim")
+            out.wrapped(["  "], told, style)
 
 
 def _state(found: Run, seq: int, out: Output) -> int:
