@@ -361,6 +361,19 @@ def test_runs_are_listed_newest_first() -> None:
         playhead.runs(status="fine")
 
 
+def test_a_run_says_how_it_ended() -> None:
+    assert record("one").status == "ok"
+    with playhead.record("agent") as run:
+        assert playhead.load(run.id or "").status == "running"
+    with pytest.raises(ValueError, match="bad"), playhead.record("agent"):
+        raise ValueError("bad")
+    assert playhead.load("@last").status == "error"
+    unfinished = playhead.load("@last~1")
+    cut = timeline(unfinished).read_bytes().splitlines(keepends=True)[:-1]
+    timeline(unfinished).write_bytes(b"".join(cut))
+    assert playhead.load(unfinished.id).status == "crashed"
+
+
 def test_an_event_that_is_not_there_is_told_apart_from_a_run() -> None:
     with pytest.raises(playhead.RunNotFound, match="has no event 9999") as told:
         record("one").event(9999)

@@ -21,7 +21,7 @@ from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
 from playhead.replay.playback import PlaybackResult, envelope_hashes, playback
 from playhead.replay.readiness import Readiness, readiness, verify_run
-from playhead.store import layout
+from playhead.store import layout, presence
 from playhead.store.base import Store
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
@@ -48,6 +48,17 @@ class Run:
     def name(self) -> str:
         """Return the name of the run: that of the agent that adopted it, if one did."""
         return str(self._header("name") or "")
+
+    @property
+    def status(self) -> str:
+        """Return how the run ended: `ok`, `error` or `cancelled`; else `running` while it is written, or `crashed`."""
+        ended: str | None = None
+        for event in self._reader.events():
+            if event.kind in ("run.finished", "run.reopened"):
+                ended = event.data.get("status")
+        if ended is not None:
+            return ended
+        return "running" if self.path is not None and presence.is_held(self.path) else "crashed"
 
     @property
     def input(self) -> dict[str, Any] | None:
