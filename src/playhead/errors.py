@@ -3,6 +3,7 @@
     PlayheadError
     ├── UsageError              what was asked cannot be asked
     │   ├── BadName             an artifact name that could leave the run directory, or is unusable
+    │   ├── ArtifactNotFound    no event of the run recorded an artifact of that name
     │   └── ConfigError         a setting that cannot be read
     ├── RunNotFound             no run answers to that name
     │   ├── AmbiguousRun        more than one does
@@ -14,6 +15,7 @@
     │   ├── LedgerClosed        the writer was closed
     │   └── BrokenLine          a line is not what a line must be
     ├── MissingContent          a blob or a referenced line is gone
+    ├── Altered                 a record or an artifact is not what was recorded
     ├── NotReplayable           playback was refused; `reasons` says why
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
@@ -55,6 +57,12 @@ class BadName(UsageError):
 
     code = "bad_name"
     default_hint = "Use a relative name such as 'patch.diff' or 'logs/test.txt'."
+
+
+class ArtifactNotFound(UsageError):
+    """No event of the run recorded an artifact of that name."""
+
+    code = "artifact_not_found"
 
 
 class ConfigError(UsageError):
@@ -131,6 +139,13 @@ class MissingContent(PlayheadError):
 
     code = "missing_content"
     default_hint = "`playhead verify RUN` lists what is missing."
+
+
+class Altered(PlayheadError):
+    """A record or an artifact is not what was recorded."""
+
+    code = "altered"
+    default_hint = "`playhead verify RUN` says what was altered."
 
 
 class NotReplayable(PlayheadError):

@@ -25,7 +25,7 @@ def test_the_demo_records_shows_plays_back_verifies_and_catches_tampering(shell,
         "from_replay True",
         "intact",
         "complete",
-        f"first bad line: {line} (edited)",
+        f"edited: event {line} (line {int(line) + 1} of timeline.jsonl) was edited",
         "What to try next",
         "playhead record -- python your_agent.py",
     ):
@@ -53,7 +53,7 @@ def test_only_complete_runs_are_left_and_no_copy(shell, store, tmp_path):
         "verdict": "broken",
         "at": tampered["line"],
         "reason": "edited",
-        "message": f"line {tampered['line']} was edited: its bytes do not match its hash",
+        "message": f"event {tampered['line']} was edited: its bytes do not match its hash",
     }
 
 

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 
+import pytest
+
 import playhead
 from playhead.ledger.verify import verify
 
@@ -87,3 +89,24 @@ def test_a_line_that_is_none_never_ends_up_in_a_document(ask, sample, store):
 
 def test_json_and_csv_do_not_share_stdout(ask, sample):
     assert ask("export", sample, "--format", "csv", "--json").code == 2
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv"])
+def test_an_altered_run_is_exported_with_a_warning(ask, store, record, tmp_path, form):
+    sound, altered = record(store), record(store)
+    timeline = store / "runs" / altered / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b"boo", b"foo"))
+    for more in ([], ["-o", str(tmp_path / "out")]):
+        said = ask("export", sound, altered, "--format", form, *more)
+        assert said.code == 0
+        assert said.err.count("this record was altered: event 12 (line 13 of timeline.jsonl)") == 1
+        assert f"`playhead verify {altered}` says more" in said.err
+
+
+def test_half_a_line_stands_only_at_the_end_of_an_export(ask, store, record, tmp_path):
+    torn, whole = record(store), record(store)
+    timeline = store / "runs" / torn / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes()[:-40])
+    target = tmp_path / "two.jsonl"
+    ask("export", torn, whole, "-o", str(target))
+    assert [run["integrity"]["verdict"] for run in ask("verify", str(target), "--json").json["runs"]] == ["intact"] * 2

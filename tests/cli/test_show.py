@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -211,14 +213,78 @@ def test_what_the_program_wrote_and_what_it_kept_can_be_printed(ask, store):
     assert ask("show", "@last", "--output", "stderr").out == "oops\n"
     assert ask("show", "@last", "--artifact", "patch.diff").out == "-a\n+b\n"
     missing = ask("show", "@last", "--artifact", "nothing.txt")
-    assert missing.code == 3
-    assert "nothing.txt" in missing.err
+    assert missing.code == 2
+    assert "has no artifact 'nothing.txt'" in missing.err
+    assert "There are: patch.diff." in missing.err
 
 
-def test_an_altered_run_is_shown_with_a_warning(ask, sample, store):
-    path = Path(store) / "runs" / sample / "timeline.jsonl"
+ALTERED = "this record was altered: event 12 (line 13 of timeline.jsonl) was edited: its bytes do not match its hash"
+
+
+def alter(store: Path, run: str) -> None:
+    path = store / "runs" / run / "timeline.jsonl"
     path.write_bytes(path.read_bytes().replace(b"boo", b"foo"))
-    assert "this record was altered: line" in ask("show", "@last").err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--at", "3"), ("--event", "3"), ("--raw",), ("--raw", "--event", "3"), ("--output", "stdout"),
+     ("--artifact", "patch.diff")],
+)  # fmt: skip
+def test_an_altered_run_is_shown_with_a_warning(ask, sample, store, options):
+    assert "altered" not in ask("show", "@last", *options).err
+    alter(store, sample)
+    for more in ((), ("--json",)):
+        said = ask("show", "@last", *options, *more)
+        assert said.code == 0
+        assert said.err.count(ALTERED) == 1
+        assert f"`playhead verify {sample}` says more" in said.err
+
+
+@pytest.mark.parametrize("options", [(), ("--at", "3"), ("--event", "3")])
+def test_json_carries_that_a_run_was_altered(ask, sample, store, options):
+    assert ask("show", sample, *options, "--json").json.get("problem") is None
+    alter(store, sample)
+    problem = ask("show", sample, *options, "--json").json["problem"]
+    assert (problem["code"], problem["message"]) == ("altered", ALTERED)
+    assert problem["detail"] == {"at": 12, "reason": "edited"}
+
+
+def test_a_run_whose_end_was_cut_off_is_shown_with_a_warning(ask, sample, store):
+    ask("ls")
+    path = store / "runs" / sample / "timeline.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+    assert "this record was altered: cut tail" in ask("show", sample).err
+
+
+def test_the_warning_about_a_copy_names_the_copy(ask, sample, store, tmp_path):
+    alter(store, sample)
+    copy = tmp_path / "my copy"
+    shutil.copytree(store / "runs" / sample, copy)
+    exported = tmp_path / "run.jsonl"
+    shutil.copy(copy / "timeline.jsonl", exported)
+    for path in (copy, exported):
+        said = ask("show", str(path))
+        assert f"`playhead verify {shlex.quote(str(path))}` says more" in said.err
+        assert f"playhead replay {shlex.quote(str(path))}\n" in said.out
+    assert "(line 13 of run.jsonl)" in ask("show", str(exported)).err
+
+
+def test_a_forged_artifact_is_shown_and_a_no(ask, sample, store):
+    (store / "runs" / sample / "artifacts" / "patch.diff").write_text("forged\n")
+    said = ask("show", sample, "--artifact", "patch.diff")
+    assert (said.code, said.out) == (1, "forged\n")
+    assert "artifact patch.diff was altered: it is not what event 14 of" in said.err
+
+
+def test_an_artifact_that_no_event_recorded_is_not_one(ask, sample, store):
+    (store / "runs" / sample / "artifacts" / "extra.txt").write_text("smuggled\n")
+    said = ask("show", sample, "--artifact", "extra.txt")
+    assert (said.code, said.out) == (2, "")
+    assert "There are: context_pack.json, patch.diff." in said.err
+    with playhead.record("bare", store=store):
+        pass
+    assert "It has none." in ask("show", "@last", "--artifact", "extra.txt").err
 
 
 def test_an_error_says_where_it_was_raised(ask, sample):

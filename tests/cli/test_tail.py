@@ -121,3 +121,13 @@ def test_a_run_that_ended_in_an_error_says_so(ask, store):
 
 def test_an_empty_store_has_nothing_to_follow(ask, store):
     assert ask("tail").code == 2
+
+
+def test_the_end_of_an_altered_run_is_told_with_a_warning(ask, sample, store):
+    assert "altered" not in ask("tail", sample, "--no-follow").err
+    timeline = store / "runs" / sample / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b"boo", b"foo"))
+    for more in ((), ("--json",)):
+        said = ask("tail", sample, "--no-follow", *more)
+        assert said.code == 0
+        assert said.err.count("this record was altered: event 12 (line 13 of timeline.jsonl)") == 1

@@ -30,15 +30,17 @@ def test_json_has_the_documented_shape(ask, sample):
     assert found["fidelity"] == {"verdict": "not_compared"}
 
 
-def test_an_edited_line_is_a_no_that_names_the_line(shell, sample, store):
+def test_an_edited_line_is_a_no_that_names_event_and_line(shell, sample, store):
     timeline = timeline_of(store, sample)
     timeline.write_bytes(timeline.read_bytes().replace(b"src/login.py", b"src/logon.py", 1))
     said = shell("verify", sample)
     assert said.code == 1
-    assert "first bad line: 4 (edited)" in said.out
+    assert "broken       edited: event 4 (line 5 of timeline.jsonl) was edited" in said.out
+    assert "completeness not judged   the chain is broken at event 4" in said.out
     found = shell("verify", sample, "--json")
     assert found.code == 1
     assert (found.json["integrity"]["verdict"], found.json["integrity"]["at"]) == ("broken", 4)
+    assert found.json["completeness"]["verdict"] == "unfinished"
 
 
 def test_a_deleted_artifact_is_missing(ask, sample, store):
@@ -125,3 +127,100 @@ def test_nothing_to_verify_never_reads_as_success(ask, store):
     assert ask("verify", "--all").code == 2
     assert ask("verify", "nobody").code == 2
     assert ask("verify", "x", "--all").code == 2
+
+
+def test_a_file_with_several_runs_is_judged_run_by_run(ask, store, record, tmp_path):
+    ids = [record(store), record(store)]
+    two = tmp_path / "two.jsonl"
+    ask("export", *ids, "-o", str(two))
+    said = ask("verify", str(two), "--json")
+    assert said.code == 0
+    assert [(run["run"], run["completeness"]["verdict"]) for run in said.json["runs"]] == [
+        (id, "complete") for id in ids
+    ]
+    lines = two.read_bytes().splitlines(keepends=True)
+    count = len(lines) // 2
+    edited = lines[count + 4].replace(b"src/login.py", b"src/logon.py")
+    two.write_bytes(b"".join([*lines[: count + 4], edited, *lines[count + 5 :]]))
+    said = ask("verify", str(two))
+    assert said.code == 1
+    assert said.out.count("integrity    intact") == 1
+    assert f"event 4 (line {count + 5} of two.jsonl) was edited" in said.out
+    two.write_bytes(b"".join(lines[:-1]))
+    assert ask("verify", str(two)).code == 3
+
+
+def test_runs_that_are_mixed_or_doubled_in_a_file_stay_broken(ask, store, record, tmp_path):
+    first, second = ((store / "runs" / record(store) / "timeline.jsonl").read_bytes() for _ in range(2))
+    a, b = first.splitlines(keepends=True), second.splitlines(keepends=True)
+    for name, lines in {
+        "one inside": [*a[:3], b[0], *a[3:]],
+        "one at the end": [*a, b[3]],
+        "again": [*a, *b, *a],
+        "twice": [*a, *a],
+        "without a start": [*a, *b[1:]],
+    }.items():
+        mixed = tmp_path / "mixed.jsonl"
+        mixed.write_bytes(b"".join(lines))
+        said = ask("verify", str(mixed), "--json")
+        assert said.code == 1, name
+        assert said.json["integrity"]["verdict"] == "broken", name
+
+
+def test_one_run_of_a_file_with_several_cannot_be_meant(ask, store, record, tmp_path):
+    ids = [record(store), record(store)]
+    two = tmp_path / "two.jsonl"
+    ask("export", *ids, "-o", str(two))
+    for command in ("show", "replay"):
+        said = ask(command, str(two))
+        assert said.code == 2
+        assert f"holds 2 runs: {ids[0]}, {ids[1]}" in said.err
+        assert "one.jsonl" in said.err
+    one = tmp_path / "one.jsonl"
+    one.write_bytes(b"".join(line for line in two.read_bytes().splitlines(keepends=True) if ids[1].encode() in line))
+    assert ask("replay", str(one)).json["original_run_id"] == ids[1]
+
+
+def test_an_exported_timeline_without_its_blobs_is_missing_something(ask, store, tmp_path):
+    with playhead.record("large", store=store) as run:
+        playhead.artifact("notes.txt", "x")
+        run.output = "y" * 50_000
+    away = tmp_path / "away" / "run.jsonl"
+    away.parent.mkdir()
+    ask("export", run.id, "-o", str(away))
+    elsewhere = ["--store", str(tmp_path / "no" / "store")]
+    said = ask("verify", str(away), *elsewhere)
+    assert said.code == 1
+    assert "completeness missing      gone: blob " in said.out
+    assert "artifacts are no part of an exported timeline and were not looked at" in said.out
+    assert ask("replay", str(away), *elsewhere).code == 1
+    shutil.copytree(store / "blobs", away.parent / "blobs")
+    said = ask("verify", str(away), *elsewhere)
+    assert said.code == 0
+    assert "every blob; artifacts are no part" in said.out
+
+
+def test_a_context_pack_that_was_rolled_back_is_found(ask, store, sample):
+    (store / "runs" / sample / "context_pack.json").write_bytes(b"{}\n")
+    recorded = next(event.seq for event in playhead.load(sample).events() if event.data.get("role") == "context_pack")
+    said = ask("verify", sample)
+    assert said.code == 1
+    assert f"is not what event {recorded} (line {recorded + 1} of timeline.jsonl) recorded" in said.out
+
+
+def test_a_run_that_is_being_recorded_is_said_to_run(ask, store):
+    with playhead.record("open", store=store) as run:
+        playhead.note("so far")
+        said = ask("verify", run.id)
+    assert said.code == 3
+    assert "unfinished   it is still running: a writer holds it" in said.out
+
+
+def test_the_open_tail_of_a_crashed_run_is_all_of_it(ask, store, sample, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store / "runs" / sample, copy)
+    lines = timeline_of(store, sample).read_bytes().splitlines(keepends=True)
+    (copy / "timeline.jsonl").write_bytes(b"".join(lines[:-1]))
+    said = ask("verify", str(copy), "--json").json
+    assert (said["level"], said["open_tail"]) == ("open tail", len(lines) - 1)
+    assert "came after" not in ask("verify", str(copy)).out

@@ -106,7 +106,7 @@ def test_every_line_deleted_is_found() -> None:
 def test_several_lines_deleted_are_named() -> None:
     found = judged(LINES[:10] + LINES[20:])
     assert (found.integrity.at, found.integrity.reason) == (10, "removed")
-    assert "lines 10 to 19" in str(found.integrity.message)
+    assert "events 10 to 19" in str(found.integrity.message)
 
 
 def test_every_line_doubled_is_found() -> None:
@@ -345,3 +345,77 @@ def test_a_torn_tail_does_not_hide_altered_content(what: str) -> None:
     torn = b"".join(with_content())[:-20]
     found = judged(torn, check=contents({what: "altered"}))
     assert (found.integrity.verdict, found.integrity.reason) == ("broken", "content_altered")
+
+
+# The files that hold the context pack and the policy
+
+
+def with_packs(*packs: tuple[bytes, str], end: str = "finished") -> list[bytes]:
+    """Return a run that starts with pack 0 and sets packs, each of one digit, from lanes; `note` speaks in a lane."""
+    writer, log, _ = ledger()
+    writer.append(
+        "run.started", b'{"name":"t","context_pack":"%b","policy":{"digest":"%b"}}' % (b"0" * 64, b"9" * 64), opens=True
+    )
+    for digit, lane in packs:
+        if digit == b"note":
+            writer.append("note.added", b'{"text":"x"}', lane=lane)
+        else:
+            data = b'{"name":"context_pack.json","role":"context_pack","digest":"%b","size":1}' % (digit * 64)
+            writer.append("artifact.created", data, lane=lane)
+    if end == "lossy":
+        writer.lose("ENOSPC", 1)
+    if end != "killed":
+        finish(writer)
+    return lines_of(log)
+
+
+def holding(digit: str) -> Any:
+    """Answer as a run directory does whose context_pack.json holds this pack."""
+    return lambda kind, digest, name: "altered" if kind == "context_pack" and digest != digit * 64 else None
+
+
+def test_only_the_pack_that_was_recorded_last_will_do() -> None:
+    lines = with_packs((b"1", "0"), (b"2", "0"))
+    assert judged(lines, check=holding("2")).integrity.verdict == "intact"
+    for old in "01":
+        found = judged(lines, check=holding(old)).integrity
+        assert (found.verdict, found.at, found.reason) == ("broken", 2, "content_altered")
+        assert "is not what event 2 recorded" in str(found.message)
+    assert judged(with_packs(), check=holding("0")).integrity.verdict == "intact"
+
+
+def test_an_altered_policy_names_the_event_that_recorded_it() -> None:
+    found = judged(with_packs((b"1", "0")), check=contents({"policy_snapshot": "altered"})).integrity
+    assert (found.at, "is not what event 0 recorded" in str(found.message)) == (0, True)
+
+
+@pytest.mark.parametrize("end", ["killed", "lossy"])
+def test_a_writer_cut_short_between_event_and_file_leaves_the_pack_before(end: str) -> None:
+    lines = with_packs((b"1", "0"), (b"2", "0"), end=end)
+    for pack, verdict in (("2", "intact"), ("1", "intact"), ("0", "broken")):
+        assert judged(lines, check=holding(pack)).integrity.verdict == verdict, pack
+
+
+def test_of_two_lanes_that_set_a_pack_at_once_either_may_come_last() -> None:
+    lines = with_packs((b"1", "0.1"), (b"2", "0.2"), (b"note", "0.2"), (b"note", "0.1"))
+    for pack, verdict in (("2", "intact"), ("1", "intact"), ("0", "broken")):
+        assert judged(lines, check=holding(pack)).integrity.verdict == verdict, pack
+    lines = with_packs((b"1", "0.1"), (b"note", "0.1"), (b"2", "0.2"), (b"note", "0.2"))
+    assert judged(lines, check=holding("2")).integrity.verdict == "intact"
+    assert judged(lines, check=holding("1")).integrity.verdict == "broken", "it had been written before the other"
+
+
+# What is said of a run without an end
+
+
+def test_an_unfinished_run_has_nothing_but_an_open_tail() -> None:
+    found = judged(SMALL[:-1])
+    assert (found.level, found.open_tail, found.events) == ("open tail", 9, 9)
+
+
+def test_completeness_is_left_unjudged_only_where_the_chain_breaks() -> None:
+    broken = judged(flip(SMALL[:-1], 4, 50, 1)).completeness
+    assert (broken.verdict, broken.detail) == ("unfinished", "not judged: the chain is broken at event 4")
+    altered = judged(with_content()[:-1], check=contents({"a.txt": "altered"}))
+    assert altered.integrity.verdict == "broken"
+    assert altered.completeness.detail == "the run was not finished, or its end was cut off"

@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 import playhead
+from playhead.errors import Altered, ArtifactNotFound, MissingContent
 from playhead.event import envelope as envelope_module
 
 
@@ -404,3 +405,22 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
     with pytest.raises(playhead.RunNotFound) as caught:
         playhead.load("triage-ticket")
     assert "triage-tickets" in caught.value.hint
+
+
+def test_an_artifact_is_handed_out_only_as_it_was_recorded() -> None:
+    with playhead.record("agent") as run:
+        playhead.artifact("logs/a.txt", "content")
+    loaded = playhead.load(run.id)
+    assert loaded.artifact("logs/a.txt") == b"content"
+    folder = loaded.path / "artifacts" / "logs"  # type: ignore[operator]
+    (folder / "b.txt").write_text("smuggled")
+    for name in ("logs/b.txt", "never", "../timeline.jsonl"):
+        with pytest.raises(ArtifactNotFound) as caught:
+            loaded.artifact(name)
+        assert caught.value.hint == "There are: logs/a.txt."
+    (folder / "a.txt").write_text("forged")
+    with pytest.raises(Altered, match="is not what event 1 of"):
+        loaded.artifact("logs/a.txt")
+    (folder / "a.txt").unlink()
+    with pytest.raises(MissingContent):
+        loaded.artifact("logs/a.txt")

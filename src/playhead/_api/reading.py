@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from playhead import settings as settings_module
 from playhead._ids import is_run_id
 from playhead.capture.recording import Recording, open_recording
 from playhead.capture.request import Envelope, hash_of
-from playhead.errors import AmbiguousRun, PlayheadError, RunNotFound, UsageError
+from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadError, RunNotFound, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
@@ -23,6 +25,7 @@ from playhead.replay.playback import PlaybackResult, envelope_hashes, playback
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
 from playhead.store.base import Store
+from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
 from playhead.store.reader import RunReader
@@ -42,7 +45,9 @@ class Run:
     @property
     def path(self) -> Path | None:
         """Return the run directory, where the store has one."""
-        return self.store.folder(self.id) if isinstance(self.store, FileStore) else None
+        if isinstance(self.store, ExportedRun) or not isinstance(self.store, FileStore):
+            return None
+        return self.store.folder(self.id)
 
     @property
     def name(self) -> str:
@@ -88,8 +93,20 @@ class Run:
         return self._reader.lines()
 
     def artifact(self, name: str) -> bytes:
-        """Return the content of an artifact."""
-        return self.store.file(self.id, f"artifacts/{name}")
+        """Return the content of an artifact as it was recorded.
+
+        ArtifactNotFound where no event recorded it, MissingContent where its file is gone, Altered where the file holds
+        something else.
+        """
+        recorded = self._reader.artifacts()
+        if name not in recorded:
+            there = f"There are: {', '.join(recorded)}." if recorded else "It has none."
+            raise ArtifactNotFound(f"{self.id} has no artifact {name!r}", hint=there)
+        seq, digest = recorded[name]
+        content = self.store.file(self.id, f"artifacts/{name}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise Altered(f"artifact {name} was altered: it is not what event {seq} of {self.id} recorded")
+        return content
 
     def verify(self, *, deep: bool = False) -> Verification:
         """Check the chain and everything it refers to: integrity and completeness, as two answers."""
@@ -141,8 +158,20 @@ def open_index(store: FileStore) -> Index:
 
 def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
     """Find a run by id, unique prefix, name (its latest run), `@last`, `@last~1`, external id, or path."""
+    found = load_all(reference, store)
+    if len(found) > 1:
+        file, ids = shlex.quote(str(reference)), [run.id for run in found]
+        raise AmbiguousRun(
+            f"{reference} holds {len(ids)} runs: {', '.join(ids[:5])}{', …' if ids[5:] else ''}",
+            hint=f"`playhead verify {file}` checks them all; `grep {ids[0]} {file} > one.jsonl` takes one out.",
+        )
+    return found[0]
+
+
+def load_all(reference: str | Path, store: Store | str | Path | None = None) -> list[Run]:
+    """Find the run that a reference names; all of them, where it is a file to which several were exported."""
     if store is not None and not isinstance(store, (str, Path)):
-        return _load_by_id(store, str(reference))
+        return [_load_by_id(store, str(reference))]
     files = open_store(store)
     text = str(reference)
     if not isinstance(reference, (str, Path)) or not text:
@@ -150,12 +179,12 @@ def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
     if isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", ".."):
         return _load_path(Path(text), files)
     if is_run_id(text) and layout.timeline(files.folder(text)).is_file():
-        return Run(files, text)
+        return [Run(files, text)]
     with open_index(files) as index:
         run = _look_up(index, text)
         if run is None and not Path(text).exists():
             raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=_similar(index, text))
-    return _load_path(Path(text), files) if run is None else Run(files, run)
+    return _load_path(Path(text), files) if run is None else [Run(files, run)]
 
 
 def _similar(index: Index, text: str) -> str | None:
@@ -188,19 +217,18 @@ def _look_up(index: Index, text: str) -> str | None:
     return index.by_external_id(text) or index.latest(name=text)
 
 
-def _load_path(path: Path, files: FileStore) -> Run:
+def _load_path(path: Path, files: FileStore) -> list[Run]:
     if path.is_file() and path.name != layout.TIMELINE:
-        run = run_of(next(read_lines(path), b"")) or path.stem
-        return Run(OneRun(path.parent, run, blobs_from=files.root, exported=path), run)
+        return [Run(ExportedRun(path, part, blobs_from=files.root), part.run) for part in parts(path)]
     folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)
     if not timeline.is_file():
         raise RunNotFound(f"no timeline in {path}", hint="A run directory holds timeline.jsonl.")
     folder = folder.absolute()
     if folder.parent.name == "runs" and layout.blobs_dir(folder.parent.parent).is_dir():
-        return Run(FileStore(folder.parent.parent), folder.name)
-    first = next(read_lines(timeline), b"")
-    return Run(OneRun(folder, run_of(first) or folder.name, blobs_from=files.root), run_of(first) or folder.name)
+        return [Run(FileStore(folder.parent.parent), folder.name)]
+    run = run_of(next(read_lines(timeline), b"")) or folder.name
+    return [Run(OneRun(folder, run, blobs_from=files.root), run)]
 
 
 def find(

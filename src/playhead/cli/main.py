@@ -126,7 +126,8 @@ def exit_code(problem: PlayheadError) -> int:
     """Return the exit code of an error: 1 where the answer is no, 2 where the question was wrong, else 3."""
     from playhead import errors
 
-    if isinstance(problem, (errors.NotReplayable, errors.EnvelopeMismatch, errors.RecordedError, errors.PolicyDenied)):
+    no = (errors.Altered, errors.NotReplayable, errors.EnvelopeMismatch, errors.RecordedError, errors.PolicyDenied)
+    if isinstance(problem, no):
         return NO
     return USAGE if isinstance(problem, (errors.UsageError, errors.RunNotFound)) else UNKNOWN
 

@@ -135,18 +135,13 @@ def kind_of(line: bytes) -> str | None:
 
 
 def parse(line: bytes) -> Event:
-    """Read one line. Unknown fields are ignored here and survive in the line itself."""
+    """Read one line and upcast what an older release wrote. Unknown fields are ignored here and survive in the line."""
+    from playhead.event.upcast import upcast
+
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as problem:
         raise BrokenLine(f"a line is not JSON: {problem}") from None
-    return from_fields(fields)
-
-
-def from_fields(fields: Any) -> Event:
-    """Check the fields of a parsed line and upcast what an older release wrote."""
-    from playhead.event.upcast import upcast
-
     if not isinstance(fields, dict):
         raise BrokenLine("a line is not an object")
     try:

@@ -27,11 +27,12 @@ Reason = Literal[
 ContentCheck = Callable[[str, str, "str | None"], "Literal['missing', 'altered'] | None"]
 
 _NOTEWORTHY = (b"run.", b"artifact.", b"gap.", b"content.", b"step.finished")
+Pack = tuple[str, int]  # digest of a pack, and seq of the event that recorded it
 BLOB = re.compile(rb'\{"\$blob":"([0-9a-f]{64})","len":\d+,"as":"(\w+)"')
 
 
 class Integrity(msgspec.Struct, kw_only=True):
-    """Say whether the lines are what was sealed; `at` is the first bad line, counted from 0."""
+    """Say whether the lines are what was sealed; `at` is the seq of the first bad event."""
 
     verdict: Literal["intact", "broken"] = "intact"
     at: int | None = None
@@ -59,7 +60,7 @@ class Verification(msgspec.Struct, kw_only=True):
     missing: list[str] = []
     erased: int = 0
     root_checked: bool = False
-    open_tail: int = 0  # lines after the last run.finished that nothing counts
+    open_tail: int = 0  # lines after the last run.finished, which nothing counts; all of them where there is none
 
 
 class _State:
@@ -76,8 +77,10 @@ class _State:
         self.gaps: dict[str, int] = {}
         self.missing: list[str] = []
         self.erased = 0
-        self.packs: dict[str, list[str]] = {"context_pack": [], "policy_snapshot": []}  # digests, in order
+        self.packs: tuple[list[Pack], list[Pack]] = [], []  # that the file may have held before the last one, and since
+        self.packing: dict[str, Pack] = {}  # by lane that has said nothing since: it may still be writing the file
         self.torn = 0
+        self.stopped = False
         self.root_checked = False
 
     def found(self, verdict: Literal["intact", "broken"], at: int, reason: Reason, message: str) -> None:
@@ -103,14 +106,12 @@ def verify(
     for line in lines:
         if not _take(state, line):
             at, reason, message = _cause(state, line, lines)
-            if reason == "torn_tail":
-                state.torn = len(line)
+            state.torn = len(line) if reason == "torn_tail" else 0
+            state.stopped = not state.torn
             state.found("intact" if reason == "torn_tail" else "broken", at, reason, message)
             break
-    for name, digests in state.packs.items():
-        # Its event comes before the file: a crash, or a full disk, in between leaves the pack that was there before.
-        if digests and check is not None and not any(check(name, digest, None) is None for digest in digests[:-1]):
-            _check_content(state, name, digests[-1], None)
+    if check is not None and state.packs[1]:
+        _check_pack(state, check)
     return _conclude(state)
 
 
@@ -127,8 +128,11 @@ def _take(state: _State, line: bytes) -> bool:
     if not line.startswith(head) and (envelope.seq_of(line) != seq or envelope.run_of(line) != state.run):
         return False
     if state.known_head is not None and state.known_head[0] == seq and state.known_head[1] != digest.decode():
-        state.found("broken", seq, "rewritten", f"line {seq} is not the one that the index remembers")
+        state.found("broken", seq, "rewritten", f"event {seq} is not the one that the index remembers")
     at = line.find(b'"kind":"', len(head), len(head) + 90) + 8
+    if state.packing:
+        lane = line.find(b'"lane":"', at) + 8
+        state.packing.pop(line[lane : line.find(b'"', lane)].decode("utf-8", "replace"), None)
     if line.startswith(_NOTEWORTHY, at):
         _note(state, line)
     if state.check is not None and b"$" in line:
@@ -147,7 +151,7 @@ def _note(state: _State, line: bytes) -> None:
         fields = orjson.loads(line)
         kind, data = fields["kind"], fields["data"]
     except (ValueError, KeyError):
-        return state.found("broken", state.seq, "edited", f"line {state.seq} is sealed, but it is not an event")
+        return state.found("broken", state.seq, "edited", f"event {state.seq} is sealed, but it is not an event")
     if not isinstance(data, dict):
         data = {}
     match kind:
@@ -167,30 +171,38 @@ def _note(state: _State, line: bytes) -> None:
         case "content.erased":
             state.erased += 1
         case "run.started":
-            policy = data.get("policy")
-            _note_pack(state, "context_pack", data.get("context_pack"))
-            _note_pack(state, "policy_snapshot", policy.get("digest") if isinstance(policy, dict) else None)
+            policy, pack = data.get("policy"), data.get("context_pack")
+            state.packs = [], [(pack, state.seq)] if isinstance(pack, str) else []
+            digest = policy.get("digest") if isinstance(policy, dict) else None
+            if state.check is not None and isinstance(digest, str):
+                _check_content(state, "policy_snapshot", digest, None)
         case "artifact.created":
-            if data.get("role") == "context_pack":
-                _note_pack(state, "context_pack", data.get("digest"))
+            if data.get("role") == "context_pack" and isinstance(data.get("digest"), str):
+                state.packs = state.packs[1], [*state.packing.values(), (data["digest"], state.seq)]
+                state.packing[str(fields.get("lane"))] = state.packs[1][-1]
             if state.check is not None and isinstance(data.get("digest"), str):
                 _check_content(state, "artifact", data["digest"], data.get("name"))
     return None
 
 
-def _note_pack(state: _State, name: str, digest: Any) -> None:
-    if isinstance(digest, str):
-        state.packs[name].append(digest)
+def _check_pack(state: _State, check: ContentCheck) -> None:
+    """Check the file that holds the pack in force. Its event comes first, so a crash or a full disk in between leaves
+    the pack before it; and of two lanes that set a pack at once, either may be the last to write the file."""
+    before, packs = state.packs
+    if state.finished is None or state.gaps or packs[-1] in state.packing.values():
+        packs = before + packs
+    if not any(check("context_pack", digest, None) is None for digest, _ in packs[:-1]):
+        _check_content(state, "context_pack", packs[-1][0], None, packs[-1][1])
 
 
-def _check_content(state: _State, kind: str, digest: str, name: str | None) -> None:
+def _check_content(state: _State, kind: str, digest: str, name: str | None, seq: int | None = None) -> None:
     assert state.check is not None
-    problem = state.check(kind, digest, name)
+    problem, seq = state.check(kind, digest, name), state.seq if seq is None else seq
     label = f"{kind} {name if kind == 'artifact' else digest[:12]}"
     if problem == "missing":
         state.missing.append(label)
     elif problem == "altered":
-        state.found("broken", state.seq, "content_altered", f"{label} is not what line {state.seq} recorded")
+        state.found("broken", seq, "content_altered", f"{label} is not what event {seq} recorded")
 
 
 def _cause(state: _State, line: bytes, rest: Iterator[bytes]) -> tuple[int, Reason, str]:
@@ -199,51 +211,47 @@ def _cause(state: _State, line: bytes, rest: Iterator[bytes]) -> tuple[int, Reas
     bare = line.removesuffix(b"\n")
     if bare is line and not envelope.sound(line[:-1]):
         if next(rest, None) is not None:
-            return expected, "edited", f"line {expected} was edited: it is longer than any line may be"
-        return expected, "torn_tail", f"line {expected} is torn: {len(line)} bytes without an end"
+            return expected, "edited", f"event {expected} was edited: it is longer than any may be"
+        return expected, "torn_tail", f"event {expected} is torn: {len(line)} bytes without an end"
     if not envelope.sound(bare):
-        return expected, "edited", f"line {expected} was edited: its bytes do not match its hash"
+        return expected, "edited", f"event {expected} was edited: its bytes do not match its hash"
     if envelope.run_of(bare) != state.run:
-        return expected, "foreign_run", f"line {expected} belongs to another run: {envelope.run_of(bare)}"
+        return expected, "foreign_run", f"event {expected} belongs to another run: {envelope.run_of(bare)}"
     seq = envelope.seq_of(bare)
     if seq is None:
-        return expected, "edited", f"line {expected} has no seq"
+        return expected, "edited", f"event {expected} has no seq"
     if seq < expected:
         at = expected
         if seq == expected - 1 and bare[envelope.HASH_AT] != state.prev:
             # Two lines claim one place: the true one is the one that the next line was chained to.
             at -= next(rest, b"").removesuffix(b"\n")[envelope.PREV_AT] == bare[envelope.HASH_AT]
-        return at, "inserted", f"line {at} was inserted: two lines say seq {seq}"
+        return at, "inserted", f"event {at} was inserted: two say seq {seq}"
     if seq > expected:
         if any(envelope.seq_of(later) == expected for later in rest):
-            return expected, "swapped", f"lines were swapped: {seq} stands where {expected} belongs, which comes later"
-        gone = f"line {expected} was" if seq == expected + 1 else f"lines {expected} to {seq - 1} were"
+            return expected, "swapped", f"events were swapped: {seq} stands where {expected} belongs, which comes later"
+        gone = f"event {expected} was" if seq == expected + 1 else f"events {expected} to {seq - 1} were"
         return expected, "removed", f"{gone} removed: seq {seq} follows {expected - 1}"
     following = next(rest, b"").removesuffix(b"\n")
     if envelope.seq_of(following) == expected and following[envelope.PREV_AT] == state.prev:
-        return expected, "inserted", f"line {expected} was inserted: the true one follows it"
+        return expected, "inserted", f"event {expected} was inserted: the true one follows it"
     if expected and following[envelope.PREV_AT] == bare[envelope.HASH_AT]:
         at = expected - 1
-        return at, "edited", f"line {at} was edited and sealed anew: line {expected} was chained to another one"
-    return expected, "edited", f"line {expected} was edited and sealed anew: it does not follow line {expected - 1}"
+        return at, "edited", f"event {at} was edited and sealed anew: event {expected} was chained to another one"
+    return expected, "edited", f"event {expected} was edited and sealed anew: it does not follow event {expected - 1}"
 
 
 def _conclude(state: _State) -> Verification:
     completeness = _completeness(state)
-    level = "self-consistent"
-    if state.integrity.verdict == "broken":
-        level = "broken"
-    elif state.gaps:
-        level = "declared loss"
-    elif completeness.verdict == "missing":
-        level = "missing"
-    elif state.erased:
-        level = "erased"
-    elif completeness.verdict == "unfinished":
-        level = "open tail"
+    levels = {
+        "broken": state.integrity.verdict == "broken",
+        "declared loss": bool(state.gaps),
+        "missing": completeness.verdict == "missing",
+        "erased": state.erased > 0,
+        "open tail": completeness.verdict == "unfinished",
+    }
     return Verification(
         run=state.run,
-        level=level,
+        level=next((level for level, holds in levels.items() if holds), "self-consistent"),
         integrity=state.integrity,
         completeness=completeness,
         events=state.seq,
@@ -252,7 +260,7 @@ def _conclude(state: _State) -> Verification:
         missing=state.missing,
         erased=state.erased,
         root_checked=state.root_checked,
-        open_tail=state.seq - 1 - state.finished_at if state.finished is not None else 0,
+        open_tail=state.seq - 1 - state.finished_at,
     )
 
 
@@ -268,17 +276,15 @@ def _completeness(state: _State) -> Completeness:
         lost = ", ".join(f"{count} × {reason}" for reason, count in state.gaps.items())
         return Completeness(verdict="missing", detail=f"declared loss: {lost}")
     if state.torn:
-        return Completeness(verdict="unfinished", detail=f"torn tail of {state.torn} bytes after line {state.seq - 1}")
+        return Completeness(verdict="unfinished", detail=f"torn tail of {state.torn} bytes after event {state.seq - 1}")
     if state.finished is None:
         why = "the run was not finished, or its end was cut off" if state.seq else "the timeline is empty"
-        if state.integrity.verdict == "broken":
-            why = f"not judged: the chain is broken at line {state.integrity.at}"
+        if state.stopped:
+            why = f"not judged: the chain is broken at event {state.integrity.at}"
         return Completeness(verdict="unfinished", detail=why)
     declared = state.finished.get("events")
     if declared is None:
         return Completeness(verdict="unattested", detail="run.finished declares no count")
-    if declared != state.finished_at + 1:
-        return Completeness(
-            verdict="missing", detail=f"{declared} events were declared, {state.finished_at + 1} are there"
-        )
+    if declared != (there := state.finished_at + 1):
+        return Completeness(verdict="missing", detail=f"{declared} events were declared, {there} are there")
     return Completeness(verdict="complete")

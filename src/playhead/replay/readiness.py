@@ -8,8 +8,11 @@ from typing import Any
 from playhead.capture.request import hash_of
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
-from playhead.ledger.verify import Verification, verify
-from playhead.store.base import content_check
+from playhead.ledger.verify import ContentCheck, Verification, verify
+from playhead.store import presence
+from playhead.store.base import Store, content_check
+from playhead.store.exported import ExportedRun
+from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.spans import OpenSpans
 
@@ -35,13 +38,27 @@ class Readiness:
 
 def verify_run(reader: RunReader, *, known_head: tuple[int, str] | None = None, deep: bool = False) -> Verification:
     """Check the chain of one run and everything that its lines refer to."""
-    return verify(
-        reader.store.lines(reader.id),
-        reader.id,
-        check=None if getattr(reader.store, "exported", None) else content_check(reader.store, reader.id),
-        known_head=known_head,
-        deep=deep,
+    store, run = reader.store, reader.id
+    check = content_check(store, run)
+    exported = isinstance(store, ExportedRun)
+    found = verify(
+        store.lines(run), run, check=_blobs_only(check) if exported else check, known_head=known_head, deep=deep
     )
+    completeness = found.completeness
+    if exported:
+        told = completeness.detail or "every event that was declared is there, and every blob"
+        completeness.detail = f"{told}; artifacts are no part of an exported timeline and were not looked at"
+    elif completeness.verdict == "unfinished" and _is_held(store, run) and "not judged" not in str(completeness.detail):
+        completeness.detail = "it is still running: a writer holds it"
+    return found
+
+
+def _is_held(store: Store, run: str) -> bool:
+    return isinstance(store, FileStore) and presence.is_held(store.folder(run))
+
+
+def _blobs_only(check: ContentCheck) -> ContentCheck:
+    return lambda kind, digest, name: check(kind, digest, name) if kind == "blob" else None
 
 
 def readiness(reader: RunReader, verification: Verification | None = None) -> Readiness:

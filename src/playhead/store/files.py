@@ -323,15 +323,11 @@ class OneRun(FileStore):
     Blobs are looked for beside it, then in the store that `blobs_from` names.
     """
 
-    def __init__(self, path: Path, run: str, blobs_from: Path | None = None, exported: Path | None = None) -> None:
+    def __init__(self, path: Path, run: str, blobs_from: Path | None = None) -> None:
         super().__init__(path.parent)
         self._path = path.absolute()
         self._run = run
         self._blobs_from = blobs_from
-        self.exported = exported  # a timeline alone, as `playhead export` writes it: no artifacts come with it
-
-    def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
-        yield from super().lines(run, start) if self.exported is None else read_lines(self.exported, start)
 
     def folder(self, run: str) -> Path:
         return self._path

@@ -37,6 +37,7 @@ from playhead.store.index_database import (
     read_only,
 )
 from playhead.store.index_follow import Follower, Progress
+from playhead.store.index_memory import Heads, heads_in, remembered
 from playhead.store.index_rows import NEW_RUN, EnvelopeMatches
 
 T = TypeVar("T")
@@ -86,12 +87,18 @@ class Index:
         """Read what writers have written since the last question."""
         self._answer(lambda database: None)
 
-    def rebuild(self, progress: Progress | None = None) -> int:
-        """Drop the index and read every run again; return how many runs there are."""
+    def rebuild(self, progress: Progress | None = None, *, forget: bool = False) -> int:
+        """Drop the index and read every run again; return how many runs there are.
+
+        What was seen of a run and is no longer there stays remembered (`remembered`), unless `forget` says otherwise.
+        """
         with self._lock:
             database = self._open()
+            if not forget and self._is_complete(database):
+                self.catch_up()  # what was pruned since then is not remembered
+                database = self._open()
             if database.path is not None:
-                discard(self.root, database)
+                discard(self.root, database, forget=forget)
                 self._database = None
             else:
                 self.close()
@@ -190,9 +197,24 @@ class Index:
         return self._existing("SELECT id FROM runs WHERE external_id = ? ORDER BY id DESC LIMIT 1", (id,))
 
     def head(self, run_id: str) -> tuple[int, str] | None:
-        """Return seq and hash of the last line of a run that the index has read."""
+        """Return seq and hash of the last line of a run that was seen, whether or not it is still there."""
         run = self.get(run_id)
-        return None if run is None or run["head_seq"] is None else (run["head_seq"], run["head_hash"])
+        seen = None if run is None or run["head_seq"] is None else (run["head_seq"], run["head_hash"])
+        return self.remembered().get(run_id, seen)
+
+    def heads(self) -> Heads:
+        """Return the same for every run, also for those whose directory is gone."""
+
+        def ask(database: Database) -> Heads:
+            sql = "SELECT id, head_seq, head_hash FROM runs WHERE head_seq IS NOT NULL"
+            seen = {run: (seq, digest) for run, seq, digest in database.connection.execute(sql)}
+            return seen | remembered(database.connection)
+
+        return self._answer(ask)
+
+    def remembered(self) -> Heads:
+        """Return the lines that were seen of runs that no longer hold them: cut, written anew, or removed."""
+        return self._answer(lambda database: remembered(database.connection))
 
     def forget(self, run_id: str) -> None:
         """Remove a run from the index, after its directory was removed."""
@@ -239,6 +261,12 @@ class Index:
     def _follower(self, database: Database) -> Follower:
         return Follower(self.root, database.connection, self._envelope_matches)
 
+    def _is_complete(self, database: Database) -> bool:
+        try:
+            return self._follower(database).is_complete()
+        except FAULTS:  # damaged, and about to be dropped
+            return False
+
     def _answer(self, ask: Callable[[Database], T], progress: Progress | None = None) -> T:
         """Catch up and ask; where the file turns out damaged build it again, where it cannot be used do without it."""
         with self._lock:
@@ -262,8 +290,9 @@ class Index:
         self._database = None
         if by_memory:
             log("the index cannot be used (%s) and is built in memory: %s", error, database.path)
+            heads = heads_in(database.connection)
             database.close()
-            self._database = in_memory()
+            self._database = in_memory(heads)
         else:
             log("the index was damaged (%s) and is rebuilt from the runs: %s", error, database.path)
             discard(self.root, database)

@@ -1,7 +1,8 @@
 """Open the SQLite file of the index, and get rid of it when it is not usable.
 
-Everything in the file can be read again from the runs, so a damaged one is dropped and never repaired. What creates,
-migrates or drops it does so alone (a lock on the store's folder); what only opens a good one waits for nobody.
+Everything in the file can be read again from the runs, so a damaged one is dropped and never repaired; only what it has
+seen is carried over, as far as it can be read (index_memory.py). What creates, migrates or drops it does so alone (a
+lock on the store's folder); what only opens a good one waits for nobody.
 Where the file cannot be written, or a newer Playhead made it, the index lives in memory and the file is left alone.
 """
 
@@ -19,14 +20,14 @@ from typing import Any, Literal
 from playhead import _limits
 from playhead._clock import SystemClock, utc_text
 from playhead.errors import StoreError
-from playhead.store import layout
+from playhead.store import index_memory, layout
 from playhead.store.disk import CLOEXEC, FOLDER
 
 if sys.platform != "win32":
     import fcntl
 
 TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects")
-INTERNAL_TABLES = ("progress", "state", "migrations")
+INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 
 PAGE_BYTES = 16384  # measured: less space and faster inserts than 4096 with rows of this size
 MIGRATIONS = Path(__file__).parent / "migrations" / "sqlite"
@@ -115,7 +116,7 @@ def open_database(root: Path) -> Database:
         return in_memory(of_no_store=True)
     if not os.access(root, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         log("the store cannot be written; the index is built in memory: %s", root)
-        return in_memory()
+        return in_memory(index_memory.heads_of_file(path))
     try:
         database = _open_good(path)
         if database is None:
@@ -133,27 +134,34 @@ def open_database(root: Path) -> Database:
         log("the index cannot be used (%s) and is built in memory: %s", error, path)
     except OSError as error:
         log("the index cannot be replaced (%s) and is built in memory: %s", error, path)
-    return in_memory()
+    return in_memory(index_memory.heads_of_file(path))
 
 
-def in_memory(*, of_no_store: bool = False) -> Database:
-    """Make an empty index that leaves no trace."""
+def in_memory(heads: index_memory.Heads | None = None, *, of_no_store: bool = False) -> Database:
+    """Make an empty index that leaves no trace; `heads` is what was seen by the one whose place it takes."""
     connection = _connect(":memory:")
     _migrate(connection, [])
+    index_memory.remember(connection, heads or {})
     return Database(connection, None, of_no_store=of_no_store)
 
 
-def discard(root: Path, database: Database) -> None:
-    """Close an index and remove its file, unless another process has already replaced it."""
+def discard(root: Path, database: Database, *, forget: bool = False) -> None:
+    """Close an index and remove its file, unless another process has already replaced it.
+
+    An empty one takes its place where there is something to remember; `forget` asks for no memory.
+    """
     path = database.path
     if path is None:
         database.close()
         return
     with _alone(root):
         ours = database.is_current(root) or not path.exists() or os.stat(path).st_size < PAGE_BYTES
+        heads = index_memory.heads_in(database.connection) if ours and path.exists() and not forget else {}
         database.close()
         if ours:
             _unlink(path)
+        if heads:
+            _prepare(path, heads).close()
 
 
 def busy(error: Exception) -> StoreError:
@@ -243,11 +251,12 @@ def _open_any(path: Path) -> Database:
         if judge(error) != "damaged":
             raise
         log("the index was damaged (%s) and is rebuilt from the runs: %s", error, path)
+    heads = index_memory.heads_of_file(path)
     _unlink(path)
-    return _prepare(path)
+    return _prepare(path, heads)
 
 
-def _prepare(path: Path) -> Database:
+def _prepare(path: Path, heads: index_memory.Heads | None = None) -> Database:
     if _is_cut(path):
         raise Damaged("the file ends in the middle of a page")
     connection = _connect(path)
@@ -258,6 +267,7 @@ def _prepare(path: Path) -> Database:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode = WAL")
         _migrate(connection, applied)
+        index_memory.remember(connection, heads or {})
         return Database(connection, path)
     except BaseException:
         connection.close()

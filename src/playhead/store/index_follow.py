@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from playhead import _limits
 from playhead._ids import is_run_id
-from playhead.store import layout, presence
+from playhead.store import index_memory, layout, presence
 from playhead.store.index_database import TABLES, Damaged, log
 from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
 
@@ -112,10 +112,12 @@ class Follower:
         self._root = root
         self._connection = connection
         self._envelope_matches = envelope_matches
+        self._complete = True
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Read what is new. Without news the write lock is not even taken."""
         offset, tail, complete = self._state()
+        self._complete = complete
         journal = read_journal(layout.journal(self._root), offset, tail)
         runs = journal.runs
         if journal.replaced or not complete:
@@ -125,6 +127,10 @@ class Follower:
         runs += [run for run in held if run not in noted and self._has_news(run)]
         if runs or not complete or (journal.offset, journal.tail) != (offset, tail):
             self.follow(runs, progress, lambda: self._remember((offset, tail), journal))
+
+    def is_complete(self) -> bool:
+        """Say whether every run was read once."""
+        return self._state()[2]
 
     def follow(
         self, runs: Iterable[str], progress: Progress | None = None, finally_: Callable[[], None] | None = None
@@ -146,6 +152,7 @@ class Follower:
                         room = _limits.INDEX_BATCH_EVENTS
                 if progress:
                     progress(done + 1, len(runs))
+            index_memory.settle(self._connection, self._root)
             if finally_:
                 finally_()
             self._connection.execute("COMMIT")
@@ -155,7 +162,11 @@ class Follower:
             raise
 
     def forget(self, run_id: str) -> None:
-        """Remove every row of a run."""
+        """Remove every row of a run, and what was seen of it."""
+        self._drop_rows(run_id)
+        self._connection.execute("DELETE FROM remembered WHERE run = ?", (run_id,))
+
+    def _drop_rows(self, run_id: str) -> None:
         for table in (*TABLES, "progress"):
             column = "id" if table == "runs" else "run"
             self._connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (run_id,))
@@ -171,7 +182,8 @@ class Follower:
                 raise FileNotFoundError(layout.timeline(directory))
             file = open(layout.timeline(directory), "rb", buffering=_limits.READ_CHUNK_BYTES // 4)  # noqa: SIM115
         except (FileNotFoundError, NotADirectoryError):
-            self.forget(run_id)
+            # Noted since the last look, it was pruned. A journal that is read from its start says nothing of that.
+            self.forget(run_id) if self._complete else self._drop_rows(run_id)
             if held:  # its first line is still to come
                 self._connection.execute(_SAVE_PROGRESS, {**NEW_PROGRESS, "run": run_id, "held": 1})
             return 0, False
@@ -181,7 +193,9 @@ class Follower:
             return 0, False
         with file:
             if not _continues(file, run["bytes"], progress["tail"]):
-                self.forget(run_id)
+                if run["head_seq"] is not None:
+                    index_memory.remember(self._connection, {run_id: (run["head_seq"], run["head_hash"])})
+                self._drop_rows(run_id)
                 run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
                 file.seek(0)
             rows = Rows(run, progress, self._envelope_matches)

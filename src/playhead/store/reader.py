@@ -78,6 +78,16 @@ class RunReader:
         """Resolve one value of this run."""
         return self._resolver.resolve(value)
 
+    def artifacts(self) -> dict[str, tuple[int, str]]:
+        """Return every artifact that an event recorded: by its name, the seq of the event and the digest."""
+        found: dict[str, tuple[int, str]] = {}
+        for line in self.lines():
+            if b'"kind":"artifact.created"' in line and (event := envelope.parse(line)).kind == "artifact.created":
+                data = self.resolve(event).data
+                if isinstance(data.get("name"), str) and isinstance(data.get("digest"), str):
+                    found[data["name"]] = event.seq, data["digest"]
+        return found
+
     def first(self) -> Event:
         """Return run.started."""
         for event in self.resolved():

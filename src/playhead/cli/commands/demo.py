@@ -127,7 +127,7 @@ def _tamper(recorded: Run, store: FileStore, out: Output) -> tuple[Flip, Verific
         copy = Path(folder) / recorded.id
         shutil.copytree(recorded.path, copy)
         flip = flip_byte(layout.timeline(copy))
-        _say(out, f"line {flip.line} of the copy: {chr(flip.was)!r} became {chr(flip.became)!r}")
+        _say(out, f"event {flip.line} of the copy: {chr(flip.was)!r} became {chr(flip.became)!r}")
         if not out.json:
             verify.run(_ask(runs=[str(copy)], all=False, deep=False, store=str(store.root)), out)
         return flip, load(copy, store.root).verify()

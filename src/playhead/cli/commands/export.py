@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from playhead._api.reading import Run, load
+from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.spreadsheet import write_rows
@@ -54,6 +55,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if out.json and args.output is None and form == "csv":
         raise UsageError("--json and --format csv both want stdout", hint="Write the CSV to a file with `-o FILE`.")
     runs = [load(reference, args.store) for reference in args.runs]
+    for found, given in zip(runs, args.runs, strict=True):
+        warn_if_altered(found, given, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is None or args.output == "-":
         _write(runs, form, args.resolve, out.binary)
         return 0
@@ -101,12 +104,10 @@ def _write_lines(runs: list[Run], resolve: bool, target: BinaryIO) -> int:
             lines: Iterator[bytes] = (line + b"\n" for line in _resolved(found))
         else:
             lines = found.store.lines(found.id)  # with a torn last one, if there is one: these are the exact bytes
-        last = b"\n"
-        for last in lines:
-            target.write(last)
-            count += 1
-        if not last.endswith(b"\n") and found is not runs[-1]:
-            target.write(b"\n")
+        for line in lines:
+            if line.endswith(b"\n") or found is runs[-1]:  # half a line, with another run after it, would look edited
+                target.write(line)
+                count += 1
     return count
 
 

@@ -11,6 +11,7 @@ import orjson
 from playhead import _limits
 from playhead._api.reading import Run, load
 from playhead._clock import SystemClock
+from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import (
@@ -23,12 +24,11 @@ from playhead.cli.run_text import (
     status_of,
     symbol,
 )
-from playhead.errors import BrokenLine, MissingContent, PlayheadError, UsageError
+from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.event.plain import restore
 from playhead.store import presence
-from playhead.store.files import OneRun
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.state import State, state_at
@@ -61,17 +61,30 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
     found = load(args.run, args.store)
     if args.artifact is not None:
-        out.write_bytes(found.artifact(args.artifact))
-        return 0
+        return _artifact(found, args, out)
+    if args.output is None and not args.raw and args.event is None and args.at is None:
+        return _timeline(found, args.run, args.limit, out)
+    altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
         return _output(found, args.output, out)
     if args.raw:
         return _raw(found, args, out)
     if args.event is not None:
-        return _event(found, args.event, out)
-    if args.at is not None:
-        return _state(found, args.at, out)
-    return _timeline(found, args.limit, out)
+        return _event(found, args.event, altered, out)
+    return _state(found, args.at, altered, out)
+
+
+def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
+    try:
+        content = found.artifact(args.artifact)
+    except Altered as problem:
+        # Shown all the same: who looks into a forgery needs to see it.
+        out.write_bytes(found.store.file(found.id, f"artifacts/{args.artifact}"))
+        out.warn(f"playhead: {problem.message}\n  `playhead verify {name_of(found, args.run)}` says more")
+        return 1
+    warn_if_altered(found, args.run, out)
+    out.write_bytes(content)
+    return 0
 
 
 def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -103,12 +116,12 @@ def _output(found: Run, stream: str, out: Output) -> int:
     return 0
 
 
-def _event(found: Run, seq: int, out: Output) -> int:
+def _event(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
     event = found.event(seq)
     # From the line itself, since a newer Playhead may have written fields that this one does not know.
     document = {**orjson.loads(RunReader(found.store, found.id).line(seq)), "data": event.data}
     if out.json:
-        out.emit(document)
+        out.emit(document if altered is None else {**document, "problem": altered.as_dict()["error"]})
         return 0
     out.styled((f"event {event.seq}", "bold"), f" of {found.id}: ", (one_line(event.kind), "magenta"))
     for label in ("time", "elapsed_us", "span", "parent", "lane", "key", "prev", "hash"):
@@ -138,7 +151,7 @@ def _other_end(found: Run, event: Event) -> Event | None:
         return None
 
 
-def _timeline(found: Run, limit: int | None, out: Output) -> int:
+def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
     resolve = safe_resolve(reader)
     timeline = Timeline(resolve)
@@ -146,22 +159,22 @@ def _timeline(found: Run, limit: int | None, out: Output) -> int:
     summary = timeline.finish()
     status = status_of(summary, found.path is not None and presence.is_held(found.path))
     rows = list(timeline.rows())
+    altered = alteration(found, given)
     if out.json:
-        _emit(found, summary, status, rows, limit, problem, out)
+        _emit(found, summary, status, rows, limit, problem or altered, out)
     else:
         if summary.events:
             now_us = SystemClock().wall_us()
             print_header(summary, status, out, resolve, now_us)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
-            _print_end(found, summary, status, resolve, out)
+            _print_end(found, given, summary, status, resolve, out)
         else:
             out.print(f"{found.id} has no events.")
-        broken = found.verify().integrity
-        if broken.verdict == "broken":
-            out.warn(f"playhead: this record was altered: {broken.message}\n  `playhead verify {found.id}` says more")
-        if problem is not None:
-            where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
-            out.warn(f"playhead: {where} can be read: {problem}\n  {problem.hint}")
+    if altered is not None:
+        out.warn(f"playhead: {altered.message}\n  {altered.hint}")
+    if problem is not None and not out.json:
+        where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
+        out.warn(f"playhead: {where} can be read: {problem}\n  {problem.hint}")
     return 0 if problem is None else 3
 
 
@@ -212,7 +225,7 @@ def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out:
         print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
 
 
-def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Output) -> None:
+def _print_end(found: Run, given: str, summary: Summary, status: str, resolve: Any, out: Output) -> None:
     out.print()
     sign, style = symbol(status, out)
     flying = f"; in flight: {in_flight_text(summary)}" if summary.in_flight else ""
@@ -226,7 +239,7 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
     _print_error(resolve(summary.error), out)
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    name = str(found.path) if type(found.store) is OneRun else found.id
+    name = name_of(found, given)
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
     out.print(f"      playhead verify {name}")
@@ -241,7 +254,7 @@ def _print_error(failed: Any, out: Output) -> None:
             out.wrapped(["  "], told, style)
 
 
-def _state(found: Run, seq: int, out: Output) -> int:
+def _state(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
     reader.line(seq)  # says which events there are, where this one is not
 
@@ -254,6 +267,7 @@ def _state(found: Run, seq: int, out: Output) -> int:
     state = state_at(_events_to(reader, seq), seq, resolve)
     document = {name: getattr(state, name) for name in state.__dataclass_fields__}
     document["context_pack"] = _with_content(found, state)
+    document["problem"] = None if altered is None else altered.as_dict()["error"]
     if out.json:
         out.emit(document)
         return 0

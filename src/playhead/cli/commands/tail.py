@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from playhead import _limits
 from playhead._api.reading import Run, load, open_index, open_store
+from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import in_flight_text, print_row, safe_resolve, status_of
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         for line in follower.new_lines():
             teller.tell(teller.take(line))
         out.stdout.flush()
-    return teller.conclude()
+    return teller.conclude(args.run or found.id)
 
 
 def _chosen(args: argparse.Namespace) -> Run:
@@ -142,8 +143,8 @@ class _Teller:
         else:
             print_row(row, "running", self._out, lanes=self._lanes, seq_width=_SEQ_WIDTH)
 
-    def conclude(self) -> int:
-        """Say how the run stands, and return the exit code."""
+    def conclude(self, given: str) -> int:
+        """Say how the run stands, and return the exit code; `given` is how the user named it."""
         summary = self._timeline.finish()
         path = self._found.path
         status = status_of(summary, path is not None and presence.is_held(path))
@@ -155,4 +156,6 @@ class _Teller:
             told = f"{told} after {text.duration(summary.duration_us)}, {text.several(summary.events, 'event')}"
         if not self._out.json or status == "crashed":
             self._out.warn(told)
+        if status != "running":
+            warn_if_altered(self._found, given, self._out)
         return 3 if status == "crashed" else 0

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from playhead._api.reading import load, open_index, open_store
+from playhead._api.reading import Run, load_all, open_index, open_store
+from playhead.cli.altered import explained
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.errors import RunNotFound, UsageError
@@ -20,7 +21,10 @@ from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.text import several
 
-_BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3}
+Judged = tuple[Verification, Run | None]  # what was found, and the run, where there is one to read
+
+_BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3, "not_judged": 3}
+_NOT_JUDGED = "not judged: "
 _MEANS = {
     "complete": "every event that was declared is there",
     "unattested": "nothing says how many events there should be",
@@ -37,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead verify @last\n"
         "  playhead verify downloads/run_01jqk3…/      a run directory anywhere, also a damaged one\n"
+        "  playhead verify runs.jsonl                  each run of a file that `export` wrote\n"
         "  playhead verify --all --json | jq .store"
     )
 
@@ -48,16 +53,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
     store = open_store(args.store)
     if args.all and not store.root.is_dir():
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
-    found = _verify_all(store, args.deep, out) if args.all else [_verify_one(name, args) for name in args.runs]
+    judged = (
+        _verify_all(store, args.deep, out) if args.all else [one for name in args.runs for one in _named(name, args)]
+    )
+    found = [one for one, _ in judged]
     documents = [{**msgspec.to_builtins(one), "fidelity": {"verdict": "not_compared"}} for one in found]
     if out.json:
         several_runs = {"runs": documents, "store": _store(store, found)} if args.all else {"runs": documents}
-        out.emit(documents[0] if len(args.runs) == 1 else several_runs)
+        out.emit(documents[0] if len(documents) == len(args.runs) == 1 else several_runs)
     elif args.all:
-        _print_all(store, found, out)
+        _print_all(store, judged, out)
     else:
-        for one in found:
-            _print(one, out)
+        for one, recorded in judged:
+            _print(one, recorded, out)
     return exit_code(found)
 
 
@@ -67,33 +75,33 @@ def exit_code(found: list[Verification]) -> int:
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def _verify_one(reference: str, args: argparse.Namespace) -> Verification:
+def _named(reference: str, args: argparse.Namespace) -> list[Judged]:
+    """Verify the run that a reference names, or each of the runs of a file."""
     try:
-        return load(reference, args.store).verify(deep=args.deep)
+        return [(one.verify(deep=args.deep), one) for one in load_all(reference, args.store)]
     except RunNotFound:
         for folder in (Path(reference), open_store(args.store).folder(reference)):
             if _looks_like_a_run(folder):
-                return _without_timeline(folder.absolute().name)
+                return [(_without_timeline(folder.absolute().name), None)]
         raise
 
 
-def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Verification]:
+def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Judged]:
     with open_index(store) as index:
-        heads = {row[0]: (row[1], row[2]) for row in index.query("SELECT id, head_seq, head_hash FROM runs")[1]}
+        heads = index.heads()
     ids = list(store.runs())
-    found: list[Verification] = []
+    found: list[Judged] = []
     with out.progress(len(ids), "verifying") as advance:
         for id in ids:
-            known = heads.pop(id, (None, None))
-            head = None if known[0] is None else known
+            head = heads.pop(id, None)
             try:
-                found.append(verify_run(RunReader(store, id), known_head=head, deep=deep))
+                found.append((verify_run(RunReader(store, id), known_head=head, deep=deep), Run(store, id)))
             except RunNotFound:
                 if store.folder(id).is_dir():  # else it was pruned meanwhile
-                    found.append(_without_timeline(id, known=head is not None))
+                    found.append((_without_timeline(id, known=head is not None), None))
             advance(1)
     # What the index remembers and the disk does not have was removed behind Playhead's back.
-    found += [_gone(id, head[0]) for id, head in heads.items() if not store.folder(id).exists()]
+    found += [(_gone(id, head[0]), None) for id, head in heads.items() if not store.folder(id).exists()]
     return found
 
 
@@ -110,9 +118,10 @@ def _without_timeline(id: str, known: bool = True) -> Verification:
     return Verification(run=id, level="open tail", integrity=Integrity(), completeness=completeness)
 
 
-def _gone(id: str, head_seq: int | None) -> Verification:
-    events = several((head_seq or 0) + 1, "event")
-    return _unreadable(id, f"the run directory is gone; the index remembers {events} (`playhead reindex` forgets them)")
+def _gone(id: str, head_seq: int) -> Verification:
+    events = several(head_seq + 1, "event")
+    told = f"the run directory is gone; the index remembers {events} (`playhead reindex --forget` forgets them)"
+    return _unreadable(id, told)
 
 
 def _unreadable(id: str, message: str) -> Verification:
@@ -135,20 +144,30 @@ def _store(store: FileStore, found: list[Verification]) -> dict[str, Any]:
     }
 
 
-def _print(one: Verification, out: Output) -> None:
+def _print(one: Verification, recorded: Run | None, out: Output) -> None:
     good = exit_code([one]) == 0
     out.styled(one.run, "  ", (one.level, "green" if good else "red" if exit_code([one]) == 1 else "yellow"))
-    integrity, completeness = one.integrity, one.completeness
-    told = integrity.message or f"{several(one.events, 'event')}, each sealed and chained to the one before"
+    integrity = one.integrity
+    what = (
+        explained(integrity, recorded) or f"{several(one.events, 'event')}, each sealed and chained to the one before"
+    )
     if integrity.verdict == "broken":
-        told = f"first bad line: {integrity.at} ({integrity.reason}); {told}"
+        what = f"{integrity.reason}: {what}"
     if one.root_checked and integrity.verdict == "intact":
-        told += "; the declared root was recomputed"
-    _claim(out, "integrity", integrity.verdict, told)
-    _claim(out, "completeness", completeness.verdict, completeness.detail or _MEANS[completeness.verdict])
+        what += "; the declared root was recomputed"
+    _claim(out, "integrity", integrity.verdict, what)
+    _claim(out, "completeness", *_completeness(one))
     _claim(out, "fidelity", "not_compared", "no replay of this run was asked for")
-    if one.open_tail:
+    if 0 < one.open_tail < one.events:
         out.print(f"  {several(one.open_tail, 'event')} came after run.finished")
+
+
+def _completeness(one: Verification) -> tuple[str, str]:
+    """Return verdict and text. What a broken chain leaves open is `unfinished` for scripts, and says so to people."""
+    verdict, detail = one.completeness.verdict, one.completeness.detail or _MEANS[one.completeness.verdict]
+    if detail.startswith(_NOT_JUDGED):
+        return "not_judged", detail.removeprefix(_NOT_JUDGED)
+    return verdict, detail
 
 
 def _claim(out: Output, name: str, verdict: str, told: str) -> None:
@@ -156,16 +175,17 @@ def _claim(out: Output, name: str, verdict: str, told: str) -> None:
     out.wrapped([f"  {name:<13}", (f"{verdict.replace('_', ' '):<13}", style)], told)
 
 
-def _print_all(store: FileStore, found: list[Verification], out: Output) -> None:
+def _print_all(store: FileStore, judged: list[Judged], out: Output) -> None:
+    found = [one for one, _ in judged]
     if not found:
         out.print(f"No runs in {store.root}.")
         return
     styles = {0: "green", 1: "bold red", 3: "yellow"}
     rows = []
-    for one in found:
-        told = one.integrity.message if one.integrity.verdict == "broken" else one.completeness.detail
-        style = styles[exit_code([one])]
-        rows.append((one.run, one.events, (one.integrity.verdict, style), (one.completeness.verdict, style), told))
+    for one, recorded in judged:
+        what = explained(one.integrity, recorded) if one.integrity.verdict == "broken" else one.completeness.detail
+        style, complete = styles[exit_code([one])], _completeness(one)[0].replace("_", " ")
+        rows.append((one.run, one.events, (one.integrity.verdict, style), (complete, style), what))
     out.table(
         ("run", "events", "integrity", "completeness", "detail"),
         rows,

@@ -158,3 +158,10 @@ CREATE TABLE state (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- The last line that was seen of a run, where the run no longer holds it.
+CREATE TABLE remembered (
+  run  TEXT PRIMARY KEY,
+  seq  INTEGER NOT NULL,
+  hash TEXT NOT NULL
+) WITHOUT ROWID;

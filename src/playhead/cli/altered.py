@@ -1,0 +1,54 @@
+"""Warn where a record is not what was sealed. What is shown of such a run may be what somebody else wrote."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from playhead._api.reading import Run
+from playhead.cli.output import Output
+from playhead.errors import Altered
+from playhead.ledger.verify import Integrity
+from playhead.store import layout
+from playhead.store.exported import ExportedRun
+from playhead.store.files import OneRun
+
+
+def warn_if_altered(found: Run, given: str, out: Output) -> Altered | None:
+    """Verify a run once, warn on stderr where it was altered, and return what is wrong."""
+    problem = alteration(found, given)
+    if problem is not None:
+        out.warn(f"playhead: {problem.message}\n  {problem.hint}")
+    return problem
+
+
+def alteration(found: Run, given: str) -> Altered | None:
+    """Verify a run, and return what is wrong with its record; `given` is how the user named it."""
+    integrity = found.verify().integrity
+    if integrity.verdict == "intact" and integrity.reason != "cut_tail":
+        return None
+    return Altered(
+        f"this record was altered: {explained(integrity, found)}",
+        hint=f"`playhead verify {name_of(found, given)}` says more",
+        detail={"at": integrity.at, "reason": integrity.reason},
+    )
+
+
+def name_of(found: Run, given: str) -> str:
+    """Name a run for the next command: by its id, or by the path that was given, which may be that of a copy."""
+    by_path = isinstance(found.store, OneRun) or "/" in given
+    return shlex.quote(given) if by_path else found.id
+
+
+def explained(integrity: Integrity, found: Run | None) -> str:
+    """Return what is wrong; where the bad event is first named, with its line in the file, counted as editors do."""
+    message = integrity.message or ""
+    if integrity.verdict == "intact" or integrity.at is None:
+        return message
+    store = None if found is None else found.store
+    before, name = (store.part.line, store.path.name) if isinstance(store, ExportedRun) else (0, layout.TIMELINE)
+    place = f"event {integrity.at} (line {before + integrity.at + 1} of {name})"
+    mention = re.compile(rf"\bevent {integrity.at}\b")
+    if mention.search(message):
+        return mention.sub(lambda _: place, message, count=1)
+    return message if found is None else f"at {place}: {message}"
