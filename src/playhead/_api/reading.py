@@ -163,7 +163,8 @@ def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
         file, ids = shlex.quote(str(reference)), [run.id for run in found]
         raise AmbiguousRun(
             f"{reference} holds {len(ids)} runs: {', '.join(ids[:5])}{', …' if ids[5:] else ''}",
-            hint=f"`playhead verify {file}` checks them all; `grep {ids[0]} {file} > one.jsonl` takes one out.",
+            hint=f"`playhead verify {file}` checks them all;"
+            f""" `grep '^{{"v":1,"run":"{ids[0]}"' {file} > one.jsonl` takes one out.""",
         )
     return found[0]
 
