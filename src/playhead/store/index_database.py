@@ -339,15 +339,6 @@ def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> i
     return sqlite3.SQLITE_DENY
 
 
-def _address(path: Path) -> str:
-    """Return the URI that opens a file for reading."""
-    from urllib.parse import quote
-
-    name = path.absolute().as_posix()
-    # Not `as_uri`, which makes a host of a network drive on Windows: SQLite refuses that.
-    return f"file://{'' if name.startswith('/') else '/'}{quote(name)}?mode=ro"
-
-
 @contextmanager
 def read_only(database: Database) -> Iterator[sqlite3.Connection]:
     """Give a connection that can only read: SQLite itself refuses to write, and only reading is authorized."""
@@ -355,7 +346,7 @@ def read_only(database: Database) -> Iterator[sqlite3.Connection]:
         connection = database.connection  # memory has one connection; it is freed again afterwards
     else:
         connection = sqlite3.connect(
-            _address(database.path), uri=True, timeout=_limits.INDEX_WAIT_S, isolation_level=None
+            index_memory.address(database.path), uri=True, timeout=_limits.INDEX_WAIT_S, isolation_level=None
         )
     attached = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     # A question may make text that is not UTF-8 (`CAST(x'ff' AS TEXT)`): shown as well as it can be, not an error.

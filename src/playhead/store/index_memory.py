@@ -46,9 +46,7 @@ def heads_of_file(path: Path) -> Heads:
     # The second way reads a file whose folder cannot be written: its log, if there is one, is left out.
     for options in ("mode=ro", "mode=ro&immutable=1"):
         try:
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{options}", uri=True, timeout=_limits.INDEX_WAIT_S
-            )
+            connection = sqlite3.connect(address(path, options), uri=True, timeout=_limits.INDEX_WAIT_S)
         except sqlite3.Error:
             continue
         try:
@@ -57,6 +55,15 @@ def heads_of_file(path: Path) -> Heads:
         finally:
             connection.close()
     return {}
+
+
+def address(path: Path, options: str = "mode=ro") -> str:
+    """Return the URI that opens a file for reading."""
+    from urllib.parse import quote
+
+    name = path.absolute().as_posix()
+    # Not `as_uri`, which makes a host of a network drive on Windows: SQLite refuses that.
+    return f"file://{'' if name.startswith('/') else '/'}{quote(name)}?{options}"
 
 
 def remember(connection: sqlite3.Connection, heads: Heads) -> None:
