@@ -20,7 +20,9 @@ LIKE_WINDOWS = """
 import argparse, asyncio, csv, getpass, os, selectors, shutil, signal, socket, sqlite3, subprocess, sys
 import sysconfig, tempfile
 import orjson, msgspec
+import types
 sysconfig.get_config_vars()
+shutil._winapi = types.SimpleNamespace(NeedCurrentDirectoryForExePath=lambda name: False)  # asked by which, from 3.12
 KEPT = {"O_RDONLY", "O_WRONLY", "O_RDWR", "O_APPEND", "O_CREAT", "O_EXCL", "O_TRUNC", "O_TMPFILE"}  # the last for tempfile
 POSIX = "fork forkpty pread pwrite register_at_fork uname fdatasync getuid geteuid openpty tcgetpgrp getpgrp killpg"
 for name in [name for name in dir(os) if name.startswith("O_") and name not in KEPT] + POSIX.split():
