@@ -113,6 +113,27 @@ def test_a_log_left_behind_by_a_deleted_index_does_no_harm(root: Path) -> None:
         assert every_row(index) == good
 
 
+@pytest.mark.parametrize("what", ["link", "link to nothing", "pipe", "folder"])
+def test_what_lies_in_place_of_the_index_and_is_no_file_is_left_alone(root: Path, what: str) -> None:
+    place, elsewhere = layout.index(root), root.parent / "elsewhere"
+    if what == "link":
+        elsewhere.write_text("somebody else's")
+        elsewhere.chmod(0o644)
+    if what.startswith("link"):
+        place.symlink_to(elsewhere)
+    elif what == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    with Index(root) as index:
+        assert len(index.list_runs()) == 20
+        assert index.rebuild() == 20
+    assert not place.is_file() or place.is_symlink()
+    if what == "link":
+        assert (elsewhere.read_text(), elsewhere.stat().st_mode & 0o777) == ("somebody else's", 0o644)
+    assert elsewhere.exists() == (what == "link")
+
+
 def test_a_store_that_is_not_there_is_empty_and_stays_away(tmp_path: Path) -> None:
     with Index(tmp_path / ".playhead") as index:
         assert index.list_runs() == []

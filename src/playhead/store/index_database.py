@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -114,6 +115,9 @@ def open_database(root: Path) -> Database:
     path = layout.index(root)
     if not root.is_dir():
         return in_memory(of_no_store=True)
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        log("the index is not a file of its own; it is left alone and built in memory: %s", path)
+        return in_memory()
     if not os.access(root, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         log("the store cannot be written; the index is built in memory: %s", root)
         return in_memory(index_memory.heads_of_file(path))
