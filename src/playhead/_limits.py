@@ -9,10 +9,10 @@ REFERENCE_BYTES_MIN: Final = 256  # a repeated sub-value larger than this is wri
 INLINE_BYTES_MAX: Final = 32 * 1024  # a larger value spills to a blob
 INTEGER_EXACT_MAX: Final = 2**53 - 1  # beyond it a JSON number is not exact everywhere: `$int`
 DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
-PARTS_MAX: Final = 2_000_000  # of one value, shared ones each time; the rest is cut off visibly, with `$repr`
+PARTS_MAX: Final = 200_000  # written again because they are shared; the rest is cut off, with `$repr`, and counted
 CYCLIC_PARTS_MAX: Final = 20_000  # the same for a value that contains itself
 REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
-FINGERPRINT_CONTAINERS_MAX: Final = 100_000  # that a digest of what is cut off looks at
+FINGERPRINT_CONTAINERS_MAX: Final = 100_000  # that a digest of what is cut off looks at more than once
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024  # content one writer remembers in order to refer to it
 
 # Names
@@ -41,6 +41,8 @@ GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the fir
 SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
 
 # Output
+BACK_DIGITS_MAX: Final = 9  # of the number in `@last~N`
+LIST_RUNS_MAX: Final = 2**31  # runs in one list
 LIST_RUNS_DEFAULT: Final = 50
 CELL_CHARACTERS_MAX: Final = 120
 SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it

@@ -41,9 +41,19 @@ class PlayheadError(Exception):
         self.hint = self.default_hint if hint is None else hint
         self.detail = detail
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it pass between processes, whatever arguments its class asks for: a pool would wait for it forever."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the one JSON shape that errors have everywhere."""
         return {"error": {"code": self.code, "message": self.message, "hint": self.hint, "detail": self.detail}}
+
+
+def _rebuilt(kind: type[PlayheadError], args: tuple[Any, ...], state: dict[str, Any]) -> PlayheadError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(PlayheadError):

@@ -91,7 +91,7 @@ def test_a_variable_that_is_set_while_the_run_is_open_is_known_from_then_on(
 def test_a_run_is_found_again_by_its_request_whatever_it_holds(payload: Any) -> None:
     with playhead.record("agent", input=payload) as run:
         run.output = 1
-    found = playhead.find(playhead.Envelope("agent", payload))
+    found = playhead.find(playhead.Envelope("agent", payload), partly=True)  # one of them holds a secret
     assert found is not None
     assert found.id == run.id
     assert found.input is not None

@@ -200,11 +200,30 @@ def test_a_callable_policy_is_asked_recorded_and_enforced(answer: Any, decision:
     assert json.loads((run.path / "policy_snapshot.json").read_text())["mode"] == "enforce"
 
 
-@pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../b", "", "nul", "a\0b", "x" * 300, "a\\b", "c:"])
-def test_artifact_names_cannot_leave_the_run_directory(name: str, tmp_path: Path) -> None:
-    with playhead.record("names"), pytest.raises(BadName):
+ODD_NAMES = {
+    "../out": "out", "/etc/passwd": "etc/passwd", "a/../../b": "a/b", "": "unnamed", "nul": "_nul", "a\0b": "a_b",
+    "x" * 300: "x" * 200, "x" * 300 + ".md": "x" * 197 + ".md", "a\\b": "a_b", "c:": "c_", "...": "unnamed",
+    "report: final?.md": "report_ final_.md", "/".join("abcdefghijkl"): "e/f/g/h/i/j/k/l",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "stored"), ODD_NAMES.items())
+def test_artifact_names_cannot_leave_the_run_directory(name: str, stored: str, tmp_path: Path) -> None:
+    with playhead.record("names") as run:
+        assert playhead.artifact(name, "x") == stored
+    assert run.lost == 0
+    assert run.path is not None
+    assert [path for path in tmp_path.rglob("*") if path.name == Path(stored).name] == [run.path / "artifacts" / stored]
+    created = next(event for event in events() if event.kind == "artifact.created").data
+    assert (created["name"], created["given"]) == (stored, name)
+    with playhead.record("names", strict=True), pytest.raises(BadName):
         playhead.artifact(name, "x")
-    assert not [path for path in tmp_path.rglob("*") if path.name in ("out", "passwd", "b")]
+
+
+def test_an_artifact_that_is_not_there_is_counted_and_not_raised(tmp_path: Path) -> None:
+    with playhead.record("names") as run:
+        assert playhead.artifact("a.txt", tmp_path / "nowhere") is None
+    assert run.lost == 1
 
 
 def test_artifacts_are_text_bytes_or_a_path_and_never_replace_each_other(tmp_path: Path) -> None:
@@ -277,7 +296,7 @@ def test_values_that_cannot_be_looked_at_do_not_break_the_agent() -> None:
         deep = [deep]
     with playhead.record("hostile") as run:
         playhead.note("values", {"hostile": Hostile(), "loop": loop, "deep": deep, "surrogate": "\ud800"})
-    assert run.lost == 0
+    assert run.lost == 1  # the deep one is cut off, which is counted
     data = next(event for event in events() if event.kind == "note.added").data["data"]
     assert "$repr" in data["hostile"]
     assert data["surrogate"] == {"$str": "7aCA"}

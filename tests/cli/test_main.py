@@ -191,3 +191,25 @@ def test_a_store_that_was_named_and_is_not_there_is_a_usage_error(shell, words, 
     said = shell(*words.split(), "--store", str(tmp_path / "nowhere"))
     assert said.code == 2
     assert "there is no store at" in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show", b"\xff"], ["ls", "--name", b"\xff"], ["ls", "--limit", "9" * 20], ["show", "@last~" + "9" * 20], ["ls", "--tag", b"\xff"]],
+)  # fmt: skip
+def test_what_cannot_be_looked_for_is_a_usage_error(sample, words):
+    done = subprocess.run([sys.executable, "-m", "playhead", *words], capture_output=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert b"bug" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [["ls"], ["show", "@last", "--json"], ["show", "@last"]])
+def test_an_answer_that_cannot_be_written_is_told_in_one_line(sample, words):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "playhead", *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 3
+    assert done.stderr.count(b"\n") <= 2
+    assert b"No space left" in done.stderr

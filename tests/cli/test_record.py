@@ -45,8 +45,8 @@ def test_the_summary_says_how_it_ended_what_was_recorded_and_what_to_type_next(s
         "fix-login  ok (exit 0)",
         "1 model call, 1 tool call, 1,200 tokens in, 34 out",
         f".playhead/runs/{run}",
-        "playhead show @last",
-        "playhead verify @last",
+        "next: playhead show run_",
+        "playhead verify run_",
     ):
         assert told in said.err
     assert "NOT" not in said.err
@@ -80,7 +80,7 @@ def test_name_tags_and_store_are_those_that_were_given(shell, store, tmp_path):
     other = tmp_path / "other"
     said = shell("record", "--name", "nightly", "--tag", "a=b=c", "--tag", "d=", "--store", str(other), "--", "true")
     assert said.code == 0
-    assert f"playhead show @last --store {other}" in said.err
+    assert f" --store {other}" in said.err
     assert not store.exists()
     first = next(load("nightly", other).events()).data
     assert (first["name"], first["tags"]) == ("nightly", {"a": "b=c", "d": ""})

@@ -15,7 +15,8 @@ import pytest
 from tests.event.values import alike, stored
 
 from playhead import _limits
-from playhead.event.plain import class_name, describe_error, fingerprint, restore
+from playhead.event.fingerprint import fingerprint
+from playhead.event.plain import class_name, describe_error, restore
 from playhead.event.plainer import Plainer, plain
 
 
@@ -184,14 +185,66 @@ def test_a_cycle_ends_with_a_mark() -> None:
 def test_shared_parts_do_not_explode(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_limits, "PARTS_MAX", 2_000)
     monkeypatch.setattr(Plainer, "room", 2_000)
-    deep = first
-    for _ in range(60):  # 2^60 when written out
-        deep = [deep, deep]
-    wide = [[[[first] * 1000] * 1000] * 1000] * 1000
-    for value in ({"v": deep}, {"v": wide}, [deep, b"odd"]):
-        written = orjson.dumps(plain(value))
+
+    def deep(first: Any) -> Any:
+        for _ in range(60):  # 2^60 when written out
+            first = [first, first]
+        return first
+
+    def wide(first: Any) -> Any:
+        return [[[[first] * 1000] * 1000] * 1000] * 1000
+
+    for make in (lambda x: {"v": deep(x)}, lambda x: {"v": wide(x)}, lambda x: [deep(x), b"odd"]):
+        written = orjson.dumps(plain(make(first)))
         assert len(written) < 1_000_000
-        assert b"<more of a value with too many parts>" in written
+        assert b"<more of a value whose parts are shared too often>" in written
+        assert orjson.dumps(plain(make(first))) == written
+        assert orjson.dumps(plain(make([first, "other"]))) != written
+
+
+def test_a_value_is_cut_for_what_is_shared_and_never_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "PARTS_MAX", 2_000)
+    monkeypatch.setattr(Plainer, "room", 2_000)
+    value = {"many": list(range(300_000)), "tuples": [(number, (number,)) for number in range(30_000)], 1: {2: 3}}
+    assert restore(stored(value)) == value
+
+
+def test_two_values_that_differ_only_in_what_is_cut_off_stay_different() -> None:
+    def tree(leaf: str) -> Any:
+        nodes = [{"name": str(number)} for number in range(40)]
+        nodes[-1]["name"] = leaf
+        for node in nodes:
+            node["all"] = [*nodes]  # type: ignore[assignment]
+        return nodes
+
+    one, same, other = (orjson.dumps(plain({"tree": tree(leaf)})) for leaf in ("A", "A", "B"))
+    assert b'"digest"' in one
+    assert one == same != other
+
+
+def test_a_subclass_is_recorded_by_what_it_holds_and_not_by_what_it_answers() -> None:
+    class Endless(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            while True:
+                yield 1
+
+    class Lying(dict[str, int]):
+        def keys(self) -> Any:
+            raise RuntimeError
+
+        def __iter__(self) -> Iterator[str]:
+            raise RuntimeError
+
+    assert stored(Endless([1, 2]))["value"] == [1, 2]
+    assert stored(Lying({"a": 1}))["value"] == {"a": 1}
+
+
+def test_an_object_that_wants_to_exit_when_it_is_looked_at_does_not() -> None:
+    class Exits:
+        def __repr__(self) -> str:
+            raise SystemExit(3)
+
+    assert "SystemExit" in stored(Exits())["$repr"]
 
 
 def test_the_same_value_twice_is_no_cycle() -> None:

@@ -12,7 +12,8 @@ from tests.event.values import json_values
 
 from playhead.capture import redact
 from playhead.event import speed
-from playhead.event.plainer import Keys, Plainer, _NotPlain
+from playhead.event.plainer import Keys, Plainer
+from playhead.event.survey import NotPlain, survey, survey_compiled
 
 pytestmark = pytest.mark.skipif(
     speed.survey is None, reason="the compiled part was not built: no compiler, or PLAYHEAD_PURE=1"
@@ -55,10 +56,10 @@ def surveyed(value: dict[Any, Any], compiled: bool) -> tuple[Any, ...] | None:
     try:
         if compiled:
             assert speed.survey is not None
-            plainer._survey_compiled(value, speed.survey)
+            survey_compiled(plainer, value, speed.survey)
         else:
-            plainer._survey(value)
-    except _NotPlain:
+            survey(plainer, value)
+    except NotPlain:
         return None
     return plainer.long, plainer.lists, list(plainer.dense.values()), plainer.floats, plainer.unusual_keys
 

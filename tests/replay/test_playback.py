@@ -350,6 +350,94 @@ def test_the_request_of_a_call_is_made_from_the_call() -> None:
         playhead.Envelope.of_call(len, [])
 
 
+def test_the_request_of_a_method_is_made_from_the_call() -> None:
+    class Agent:
+        @playhead.agent("method")
+        def run(self, issue: int) -> int:
+            return issue
+
+        @classmethod
+        @playhead.agent("class")
+        def build(cls, issue: int) -> int:
+            return issue
+
+        @playhead.agent("call")
+        def __call__(self, issue: int) -> int:
+            return issue
+
+    agent = Agent()
+    calls: list[Any] = [agent.run, Agent.build, agent]
+    for call in calls:
+        call(1)
+        found = playhead.find(playhead.Envelope.of_call(call, 1))
+        assert found is not None
+        assert found.playback().payload == 1
+        assert playhead.find(playhead.Envelope.of_call(call, 2)) is None
+        with pytest.raises(TypeError):
+            playhead.Envelope.of_call(call, 1, 2, 3)
+
+
+def test_an_envelope_as_the_only_argument_is_the_request() -> None:
+    @playhead.agent
+    def agent(request: playhead.Envelope) -> str:
+        return request.intent
+
+    agent(playhead.Envelope("sum up", {"n": 1}, id="first", time="now"))
+    found = playhead.find(playhead.Envelope("sum up", {"n": 1}, id="second"))
+    assert found is not None
+    assert found.playback().payload == "sum up"
+
+
+class Opaque:
+    def __init__(self, question: int) -> None:
+        self.question = question
+
+
+@pytest.mark.parametrize(
+    ("asked", "other"),
+    [(Opaque(1), Opaque(2)), ("key sk-ant-" + "a1B2" * 8, "key sk-ant-" + "c3D4" * 8), ({"password": "hunter22"}, {"password": "hunter23"})],
+    ids=["object", "secret", "field"],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_never_taken_for_the_same(asked: Any, other: Any) -> None:
+    record("mine", input={"asked": asked})
+    with pytest.warns(UserWarning, match="no run can be known to answer it"):
+        assert playhead.find(playhead.Envelope("agent", {"asked": other})) is None
+    found = playhead.find(playhead.Envelope("agent", {"asked": other}), partly=True)
+    assert found is not None
+
+
+def test_large_requests_that_differ_anywhere_are_different_requests() -> None:
+    record("mine", input=list(range(2_100_000)))
+    assert playhead.find(playhead.Envelope("agent", list(range(2_100_000)))) is not None
+    assert playhead.find(playhead.Envelope("agent", [*range(2_099_999), 0])) is None
+
+
+def test_content_that_had_to_be_cut_off_is_declared() -> None:
+    deep: Any = "bottom"
+    for _ in range(300):
+        deep = [deep]
+    run = record(deep)
+    assert run.readiness().reasons == ["recording_failure"]
+    assert run.verify().gaps == {"value_cut": 1}
+
+
+@pytest.mark.parametrize("name", ["team/agent", "a.b/c"])
+def test_a_run_whose_name_looks_like_a_path_is_found_by_it(name: str) -> None:
+    run = record("one", name=name)
+    assert playhead.load(name).id == run.id
+
+
+@pytest.mark.parametrize("reference", ["@last~99999999999999999999", "x" * 5000, "\udcff", "nobody/here"])
+def test_a_reference_that_names_nothing_is_a_clear_error(reference: str) -> None:
+    record("one")
+    with pytest.raises(playhead.PlayheadError):
+        playhead.load(reference)
+    for options in ({"limit": "x"}, {"name": "\ud800"}):
+        with pytest.raises(playhead.PlayheadError):
+            playhead.runs(**options)  # type: ignore[arg-type]
+    assert len(playhead.runs(limit=10**30)) == 1
+
+
 def test_runs_are_listed_newest_first() -> None:
     assert playhead.runs() == []
     first, second = record("one"), record("two", name="other")

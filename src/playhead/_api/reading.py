@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import os
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadErr
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
-from playhead.replay.playback import PlaybackResult, envelope_hashes, playback
+from playhead.replay.playback import PlaybackResult, envelope_hashes, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
 from playhead.store.base import Store
@@ -177,13 +178,16 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
     text = str(reference)
     if not isinstance(reference, (str, Path)) or not text:
         raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
-    if isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", ".."):
+    is_path = isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", "..")
+    if is_path and (isinstance(reference, Path) or os.path.exists(text)):
         return _load_path(Path(text), files)
+    if not _is_text(text):
+        raise RunNotFound(f"no run answers to {text!r} in {files.root}")
     if is_run_id(text) and layout.timeline(files.folder(text)).is_file():
         return [Run(files, text)]
     with open_index(files) as index:
         run = _look_up(index, text)
-        if run is None and not Path(text).exists():
+        if run is None and not os.path.exists(text):
             raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=_similar(index, text))
     return _load_path(Path(text), files) if run is None else [Run(files, run)]
 
@@ -206,7 +210,7 @@ def _load_by_id(store: Store, reference: str) -> Run:
 def _look_up(index: Index, text: str) -> str | None:
     if text == "@last" or text.startswith("@last~"):
         back = text.removeprefix("@last").removeprefix("~") or "0"
-        if not back.isdigit():
+        if not back.isdigit() or len(back) > _limits.BACK_DIGITS_MAX:
             raise UsageError(f"not a run: {text!r}", hint="Write @last, @last~1, @last~2, …")
         return index.latest(back=int(back))
     if text.startswith("run_"):
@@ -219,7 +223,7 @@ def _look_up(index: Index, text: str) -> str | None:
 
 
 def _load_path(path: Path, files: FileStore) -> list[Run]:
-    if path.is_file() and path.name != layout.TIMELINE:
+    if path.is_file() and (path.name != layout.TIMELINE or not layout.artifacts_dir(path.parent).is_dir()):
         return [Run(ExportedRun(path, part, blobs_from=files.root), part.run) for part in parts(path)]
     folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)
@@ -233,14 +237,24 @@ def _load_path(path: Path, files: FileStore) -> list[Run]:
 
 
 def find(
-    envelope: Envelope | Mapping[str, Any], store: str | Path | None = None, *, status: str | None = None
+    envelope: Envelope | Mapping[str, Any],
+    store: str | Path | None = None,
+    *,
+    status: str | None = None,
+    partly: bool = False,
 ) -> Run | None:
     """Return the newest replayable run of exactly this request, or None.
 
     One look-up, however many runs there are; then that one run is checked, and passed over if it was altered. A run
     that ended in an error is replayable too: `status="ok"` asks for one that did not.
+
+    What was redacted in a request, and objects that are recorded by their repr, cannot be compared: with a warning, no
+    run answers to such a request, unless `partly` says that the rest is enough.
     """
     _check_status(status)
+    if not partly and (what := next(filter(None, map(incomparable, settled_envelopes(envelope))), None)):
+        warnings.warn(f"playhead.find: the request holds {what}; no run can be known to answer it", stacklevel=2)
+        return None
     files = open_store(store)
     with open_index(files) as index:
         for wanted in envelope_hashes(envelope):
@@ -262,9 +276,20 @@ def runs(
 ) -> list[Run]:
     """List runs, newest first: `playhead.runs(name="fix-login", status="error")`."""
     _check_status(status)
+    if type(limit) is not int or not (name is None or _is_text(name)):
+        raise UsageError(f"not a limit and a name: {limit!r}, {name!r}", hint="A limit is a number, a name is a text.")
     files = open_store(store)
+    limit = min(limit, _limits.LIST_RUNS_MAX)
     with open_index(files) as index:
         return [Run(files, run["id"]) for run in index.list_runs(name=name, status=status, limit=limit)]
+
+
+def _is_text(text: Any) -> bool:
+    """Say whether a text can stand in a record: what the command line passes on may hold other bytes."""
+    try:
+        return isinstance(text, str) and text.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_status(status: str | None) -> None:

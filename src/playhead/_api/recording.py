@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
+from playhead.capture import guard
 from playhead.capture.record import Record
+from playhead.capture.request import Envelope
 from playhead.capture.scope import Policy, Scope, live, policies
 from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around
-from playhead.errors import PolicyDenied, UsageError
+from playhead.errors import BadName, PolicyDenied, UsageError
 from playhead.event import kinds
 from playhead.store.base import Store
+from playhead.store.layout import artifact_name, cleaned
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,14 +64,16 @@ def agent(name_or_function: Any = None, /, **options: Any) -> Any:
         name = _named(name_or_function if isinstance(name_or_function, str) else _name_of(function))
         described = {"name": name, "version": version} if version else None
 
-        def request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-            return arguments_of(function, args, kwargs)
+        def request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            asked = arguments_of(function, args, kwargs)
+            only = next(iter(asked.values())) if len(asked) == 1 else None
+            return only if isinstance(only, Envelope) else asked
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
             return Record(name, input=request(args, kwargs), function=function, agent=described, **options)
 
         make.starts_run = True  # type: ignore[attr-defined]
-        request.intent = name  # type: ignore[attr-defined]
+        request.intent, request.function = name, function  # type: ignore[attr-defined]
         wrapped = around(function, make, _set_output)
         wrapped.playhead_request = request  # type: ignore[attr-defined]  # for Envelope.of_call
         return cast(F, wrapped)
@@ -178,24 +183,38 @@ def _ask(
 def artifact(
     name: str, content: bytes | str | os.PathLike[str], *, role: str | None = None, media: str | None = None
 ) -> str | None:
-    """Keep a file with the run: text, bytes, or the path of a file. Returns the name it got, None without a run."""
+    """Keep a file with the run: text, bytes, or the path of a file. Returns the name it got, None without a run.
+
+    A name that no file can have, or that leads elsewhere, is made into one; the given one is kept beside it.
+    """
     scope = live()
     if scope is None:
         return None
-    from playhead.store.layout import artifact_name
-
-    artifact_name(name)
+    if not isinstance(name, str):
+        raise UsageError(f"the name of an artifact is a text, not {name!r}")
+    recording, given = scope.recording, None
+    try:
+        artifact_name(name)
+    except BadName:
+        if recording.strict:
+            raise
+        given, name = name, cleaned(name)
     if isinstance(content, str):
         data = content.encode("utf-8", "surrogatepass")
     elif isinstance(content, os.PathLike):
-        data = Path(content).read_bytes()
+        try:
+            data = Path(content).read_bytes()
+        except OSError as problem:
+            guard.absorb(problem, recording, f"artifact {name}")
+            return None
     elif isinstance(content, (bytes, bytearray, memoryview)):
         data = bytes(content)
     else:
         raise UsageError(
             f"an artifact is text, bytes or a path, not {type(content).__name__}", hint="Encode it first, e.g. as JSON."
         )
-    return scope.recording.artifact(name, data, role=role, media=media or _media(name), parent=scope.span)
+    media = media or _media(name)
+    return recording.artifact(name, data, role=role, media=media, parent=scope.span, given=given)
 
 
 def note(text: str, data: Any = None) -> None:

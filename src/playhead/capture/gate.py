@@ -14,8 +14,9 @@ from playhead import _limits
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_names import is_secret_name
 from playhead.event import speed
-from playhead.event.plainer import SURVEYED_MAX, Keys, Plainer, inline_blobs
+from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
+from playhead.event.survey import SURVEYED_MAX
 
 _PLACEHOLDER = re.compile(r"\[redacted:([^\]]+)\]")
 _MIN, _EXACT = _limits.REFERENCE_BYTES_MIN, _limits.INTEGER_EXACT_MAX
@@ -23,9 +24,9 @@ _SHALLOW = 8  # levels that are still recorded of a value that exhausts the inte
 
 
 # An event's data, ready to be sealed: its JSON; the value, plain and redacted, with nothing replaced by references; the
-# blobs; what to remember; the floats; whether there are unusual keys; what was redacted. A bare tuple, because one is
-# made for every event.
-Shaped = tuple[bytes, Any, list[tuple[str, bytes]], News | None, list[float], bool, dict[str, int]]
+# blobs; what to remember; the floats; whether there are unusual keys; what was redacted; whether something was cut off.
+# A bare tuple, because one is made for every event.
+Shaped = tuple[bytes, Any, list[tuple[str, bytes]], News | None, list[float], bool, dict[str, int], bool]
 
 
 class Gate:
@@ -61,6 +62,7 @@ class Gate:
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
             encoded, news = held.encode(value, plainer)
+        cut = plainer.cut
         if (
             plainer.secret_fields
             or redactor.suspicious_text(encoded)
@@ -74,7 +76,7 @@ class Gate:
                 plainer.blobs = put_aside
                 value = plainer.value(clean)
                 encoded, news = held.encode(value, plainer)
-        return encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts
+        return encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts, cut
 
     def _quick(self, fields: dict[str, Any], held: Held, survey: Callable[..., speed.Surveyed | None]) -> Shaped | None:
         """Shape an event that is plain, all new and without suspicion, as most are; None where it is not."""
@@ -87,7 +89,7 @@ class Gate:
             return None
         if new is None or self.redactor.suspicious_text(new[0]):
             return None
-        return new[0], fields, [], new[1], seen[3], False, {}
+        return new[0], fields, [], new[1], seen[3], False, {}, False
 
     def _learn(self) -> None:
         """Take in variables that an agent has set or changed since: it may load its keys first thing, or renew them."""
@@ -102,7 +104,7 @@ class Gate:
 
     def settle(self, value: Any) -> tuple[Any, dict[str, int]]:
         """Return a value as it will be read back, plain, redacted, with nothing put aside; and what was redacted."""
-        _, settled, blobs, _, _, _, redacted = self.shape({"value": value}, Held(_nothing))
+        _, settled, blobs, _, _, _, redacted, _ = self.shape({"value": value}, Held(_nothing))
         return inline_blobs(settled["value"], dict(blobs)), redacted
 
     def file_name(self, name: str, counts: dict[str, int]) -> str:

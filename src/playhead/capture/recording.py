@@ -128,7 +128,9 @@ class Recording:
                 self._cuts = cuts
                 self._held.forget()  # lines that it refers to are gone
             known = self._held.known
-            encoded, value, blobs, news, floats, unusual_keys, redacted = self._gate.shape(fields, self._held)
+            encoded, value, blobs, news, floats, unusual_keys, redacted, cut = self._gate.shape(fields, self._held)
+            if cut:
+                self.lose("value_cut")
             for digest, data in blobs:
                 self._keep_blob(digest, data)
             if redacted:
@@ -164,7 +166,14 @@ class Recording:
         return number
 
     def artifact(
-        self, name: str, data: bytes, *, role: str | None = None, media: str | None = None, parent: str | None = None
+        self,
+        name: str,
+        data: bytes,
+        *,
+        role: str | None = None,
+        media: str | None = None,
+        parent: str | None = None,
+        given: str | None = None,
     ) -> str | None:
         """Keep a file and record that it was created; return the name it got."""
         try:
@@ -177,7 +186,12 @@ class Recording:
             return None
         self.emit(
             kinds.ArtifactCreated(
-                name=stored, digest=hashlib.sha256(clean).hexdigest(), size=len(clean), role=role, media=media
+                name=stored,
+                digest=hashlib.sha256(clean).hexdigest(),
+                size=len(clean),
+                role=role,
+                media=media,
+                given=given,
             ),
             parent=parent,
         )

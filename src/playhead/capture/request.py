@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,9 +42,14 @@ class Envelope:
     @classmethod
     def of_call(cls, agent: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Envelope:
         """Return the request that calling an agent with these arguments would be, to look it up before it is run."""
+        if not hasattr(agent, "playhead_request"):
+            agent = getattr(agent, "__call__", agent)  # noqa: B004 - an object whose class is the agent
         describe = getattr(agent, "playhead_request", None)
         if describe is None:
             raise UsageError(f"{agent!r} is not an agent", hint="Decorate it with @playhead.agent.")
+        if (owner := getattr(agent, "__self__", None)) is not None:
+            args = (owner, *args)
+        inspect.signature(describe.function).bind(*args, **kwargs)  # TypeError, as the call itself would raise
         return cls.of(describe(args, kwargs), describe.intent)
 
     @classmethod

@@ -70,6 +70,10 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read has seen enough. Without this, Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as problem:  # the answer could not be written to its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write(f"playhead: cannot write the answer: {problem.strerror or problem}\n")
+        return UNKNOWN
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -118,6 +122,8 @@ def _answer(arguments: list[str]) -> int:
             raise BrokenPipeError from problem  # so Windows tells of it
         where = f"{problem.filename}: " if problem.filename else ""
         return _tell(out, StoreError(f"{where}{problem.strerror or problem}"))
+    except UnicodeEncodeError as problem:  # bytes on the command line that are no text
+        return _tell(out, UsageError(f"not a text: {problem.object!r}"))
     except Exception as problem:
         return _tell_bug(out, problem)
 

@@ -243,6 +243,7 @@ class ArtifactCreated(Payload):
     size: int
     role: str | None = None  # patch, log, test_results, context_pack, diff
     media: str | None = None
+    given: str | None = None  # the name as the agent gave it, where no file can have it
 
 
 class EffectObserved(Payload):

@@ -48,7 +48,7 @@ MARKS = {
     "$as": "an instance of a subclass of a JSON type: its class, `value` beside it",
     "$error": "an exception",
     "$cycle": "a value that contains itself: how many levels up the ancestor is",
-    "$repr": "a value that cannot be restored: its repr, `type` beside it",
+    "$repr": "a value that cannot be restored: its repr, `type` beside it; `digest` where content was cut off",
     "$redacted": "a secret was here: the rule that removed it",
     "$same": "a value this run already holds: <seq>#<JSON pointer into that event's data>",
     "$extends": "an array that begins like one this run already holds; `keep` items of it, `then` these",
@@ -98,7 +98,7 @@ def mark(value: Any) -> Any:
     known = _MARKERS.get(kind)
     try:
         return known(value) if known else _mark_by_trait(value, kind)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         return _unrepresentable(kind, problem)
 
 
@@ -164,7 +164,16 @@ _MARKERS: dict[type, Callable[[Any], Any]] = {
     fractions.Fraction: lambda value: Mark({"$fraction": [value.numerator, value.denominator]}),
     uuid.UUID: lambda value: Mark({"$uuid": str(value)}),
 }
-_BASES: tuple[Any, ...] = (str, int, float, bytes, dict, list, set, frozenset)
+_CONTENT: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    dict: lambda value: dict(dict.items(value)),
+    list: list.copy,
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+}
 _MARKED_BASES: tuple[Any, ...] = (
     dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID, complex,
 )  # fmt: skip
@@ -182,9 +191,9 @@ def _mark_by_trait(value: Any, kind: type) -> Any:
     fields = _fields_of(value, kind)
     if fields is not None:
         return Mark({"$object": class_name(kind), "fields": _mark_dict(fields)})
-    for base in _BASES:
+    for base in _CONTENT:
         if isinstance(value, base):
-            plain = str.__str__(value) if base is str else base(value)
+            plain = _CONTENT[base](value)  # what it holds, whatever its own methods answer
             return Mark({"$as": class_name(kind), "value": plain})
     for base in _MARKED_BASES:
         if isinstance(value, base):
@@ -216,53 +225,6 @@ def _short(text: str) -> str:
     return f"{text[: _limits.REPR_CHARACTERS_MAX]}… and {over} more characters, sha256 {digest}"
 
 
-def fingerprint(value: Any) -> str:
-    """Return a digest of a value that is too deep to be written, so that two different ones stay different.
-
-    It goes by content, never by identity, and looks at a bounded number of parts. Like `mark`, it never raises.
-    """
-    digest = hashlib.sha256()
-    path: set[int] = set()
-    todo: list[tuple[Any, bool]] = [(value, False)]
-    left = _limits.FINGERPRINT_CONTAINERS_MAX
-    while todo and left > 0:
-        node, leaving = todo.pop()
-        if leaving:
-            path.discard(id(node))
-            continue
-        left -= 1
-        parts = _fingerprint_part(node, digest)
-        if parts and id(node) not in path:
-            path.add(id(node))
-            todo.append((node, True))  # keeps it alive as well, so that its id stays its own
-            todo.extend((part, False) for part in parts)
-    return digest.hexdigest()[:16]
-
-
-def _fingerprint_part(node: Any, digest: Any) -> list[Any]:
-    """Add one part to a digest, and return what is inside it."""
-    kind = type(node)
-    if kind is str:
-        digest.update(b"str " + node.encode("utf-8", "surrogatepass") + b"\0")
-    elif kind is int:
-        digest.update(f"int {node:x}\0".encode())
-    elif kind is bytes:
-        digest.update(b"bytes " + node + b"\0")
-    elif node is None or kind is bool or kind is float:
-        digest.update(f"{node!r}\0".encode())
-    elif kind is list or kind is tuple:
-        digest.update(f"{kind.__name__} {len(node)}\0".encode())
-        return list(node)
-    elif kind is dict or kind is Mark:
-        digest.update(f"dict {len(node)}\0".encode())
-        return [part for pair in node.items() for part in pair]
-    elif kind is set or kind is frozenset:
-        digest.update(f"set {len(node)} {sorted(fingerprint(item) for item in node)}\0".encode())
-    else:
-        return [mark(node)]
-    return []
-
-
 def _unrepresentable(kind: type, problem: BaseException) -> Mark:
     name = class_name(kind)
     return Mark({"$repr": f"<{name}: {type(problem).__name__} while looking at it>", "type": name})
@@ -289,7 +251,7 @@ def _describe(error: BaseException, depth: int, seen: set[int]) -> dict[str, Any
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         return f"<{type(problem).__name__} in __str__>"
 
 

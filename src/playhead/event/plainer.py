@@ -13,7 +13,9 @@ import orjson
 
 from playhead import _limits
 from playhead.event import speed
-from playhead.event.plain import Mark, fingerprint, mark, text_mark
+from playhead.event.fingerprint import fingerprint
+from playhead.event.plain import Mark, mark, text_mark
+from playhead.event.survey import NotPlain, first_text, survey, survey_compiled
 
 dumps = orjson.dumps
 
@@ -21,7 +23,6 @@ _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
 _TRACKED_FROM = 5  # cycles are looked for from this depth on: most values never get there
 _USUAL_KEYS_MAX = 4096
-SURVEYED_MAX = 100_000  # parts that the fast walk looks at
 
 BinaryGate = Callable[[bytes], bytes]
 
@@ -37,12 +38,12 @@ class Keys:
 _KEYS = Keys()
 
 
-class _NotPlain(Exception):
-    """The fast walk met something that it does not handle."""
-
-
 class _Cyclic(Exception):
     """A value contains itself."""
+
+
+class _TooMany(Exception):
+    """A value has parts that are shared so often that it cannot be written out."""
 
 
 class Plainer:
@@ -53,7 +54,11 @@ class Plainer:
     unusual_keys = False  # found keys that sort differently in UTF-16 and in UTF-8
     depth_max = _limits.DEPTH_MAX
     tracked_from = _TRACKED_FROM
-    room = _limits.PARTS_MAX  # parts that are still looked at
+    room = _limits.PARTS_MAX  # parts of containers met before that are still looked at
+    cutting = False  # what is too much is cut off: the value was looked at before
+    cut = False  # something was cut off
+    field: Any = None  # what is being looked at then
+    field_digest = ""
     size = 0  # of the value looked at last, approximately
     surveyed = False  # by the fast walk: what is long is known, the size of each container is not
 
@@ -74,6 +79,8 @@ class Plainer:
         self.long: list[str] = []  # texts over it
         self.blobs: list[tuple[str, bytes]] = []
         self.floats: list[float] = []
+        self.met: set[int] = set()  # ids of containers
+        self.kept: list[Any] = []  # what was made on the way, so that no id is used twice
         self.path: list[int] = []  # ids of the containers we are in, below the first few levels
         self.gate = gate
         if marked:
@@ -86,22 +93,35 @@ class Plainer:
         if type(value) is dict and not self.marked and not self.careful:
             try:
                 if speed.survey is None:
-                    self._survey(value)
+                    survey(self, value)
                 else:
-                    self._survey_compiled(value, speed.survey)
+                    survey_compiled(self, value, speed.survey)
                 self.surveyed = True
                 return value
-            except _NotPlain:
+            except NotPlain:
                 self._start_again()
         return self._measured(value)
 
     def _measured(self, value: Any) -> Any:
         try:
             return self._any(value, 0)
-        except _Cyclic:  # once more, and now from the top, where a cycle that branches is cheap
+        except (_Cyclic, _TooMany) as stop:
             self._start_again()
-            self.tracked_from, self.room = 0, _limits.CYCLIC_PARTS_MAX
+            self.tracked_from, self.cutting = 0, True  # from the top, where a cycle that branches is cheap
+            room = _limits.CYCLIC_PARTS_MAX if isinstance(stop, _Cyclic) else _limits.PARTS_MAX
+        if type(value) is not dict or not all(self.key_is_plain(key, value) for key in value):
+            self.room, self.field = room, value
             return self._any(value, 0)
+        out: dict[str, Any] = {}
+        total = 0
+        self.path.append(id(value))
+        for key, item in value.items():  # a digest of what was cut off is that of the field, wherever the field stands
+            self.met.clear()
+            self.room, self.field, self.field_digest = room, item, ""
+            out[key] = self._any(item, 1)
+            total += self.size
+        self.big[id(out)] = total
+        return out
 
     def measure(self, value: Any) -> None:
         """Note the size of every container, which the fast walk leaves out."""
@@ -111,68 +131,9 @@ class Plainer:
             self._measured(value)
 
     def _start_again(self) -> None:
-        for found in (self.big, self.dense, self.lists, self.long, self.floats, self.blobs, self.path):
+        for found in (self.big, self.dense, self.lists, self.long, self.floats, self.blobs, self.path, self.met):
             found.clear()
         self.room = _limits.PARTS_MAX
-
-    def _survey(self, value: dict[str, Any]) -> None:
-        """Look through a value that is plain already, as most are; raise _NotPlain at the first thing that is not.
-
-        One loop over a growing list, since in Python calls cost more than looking: this is half of recording.
-        """
-        todo: list[Any] = [value]
-        parts = depth = 0
-        level_end = 1
-        long, usual = self.long, self.keys.usual
-        for at, node in enumerate(todo):
-            if at == level_end:
-                depth, level_end = depth + 1, len(todo)
-            before = len(todo) + len(long)
-            items: Any = node
-            if type(node) is dict:
-                if not node.keys() <= usual:
-                    self._look_at_keys(node)
-                items = node.values()
-            small = 10 * len(node)
-            for item in items:
-                kind = type(item)
-                if kind is str:
-                    size = len(item)
-                    if size > _MIN:
-                        long.append(item)
-                    else:
-                        small += size
-                elif kind is dict or kind is list:
-                    todo.append(item)
-                elif item is None or kind is bool or (kind is int and -_EXACT <= item <= _EXACT):
-                    continue
-                elif kind is float and item - item == 0.0:
-                    self.floats.append(item)
-                else:
-                    raise _NotPlain
-            if type(node) is dict:
-                if small > _MIN:
-                    self.dense[id(node)] = node
-            elif node and (small > _MIN or len(todo) + len(long) > before) and first_text(node) is None:
-                self.lists.append(node)
-            parts += len(node)
-            if parts > SURVEYED_MAX or depth > self.depth_max:
-                raise _NotPlain  # perhaps a cycle
-
-    def _survey_compiled(self, value: dict[str, Any], survey: Callable[..., speed.Surveyed | None]) -> None:
-        """Do the same in C."""
-        seen = survey(value, self.keys.usual, _MIN, _EXACT, SURVEYED_MAX, self.depth_max)
-        if seen is None:
-            raise _NotPlain
-        self.long, self.lists, dense, self.floats, unusual = seen
-        for node in unusual:
-            self._look_at_keys(node)
-        self.dense = {id(node): node for node in dense}
-
-    def _look_at_keys(self, value: dict[Any, Any]) -> None:
-        for key in value:
-            if key not in self.keys.usual and not self._key_is_plain(key, value):
-                raise _NotPlain
 
     def _any(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -198,16 +159,16 @@ class Plainer:
         return self._odd(value, depth)
 
     def _dict(self, value: dict[str, Any], depth: int) -> Any:
-        self.room -= 1 + len(value)
-        if self.room < 0:
-            return self._no_room(value)
+        if id(value) in self.met and (stop := self._again(value)) is not None:
+            return stop
+        self.met.add(id(value))
         tracked = depth >= self.tracked_from and type(value) is not Mark  # a mark stands for what is tracked already
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
         depth += 1
         # A subclass of str may be equal to a usual key: the encoder refuses it, and then every key is looked at.
         usual = not self.careful and value.keys() <= self.keys.usual
-        if not usual and not all(self._key_is_plain(key, value) for key in value):
+        if not usual and not all(self.key_is_plain(key, value) for key in value):
             out = self._any(self._pairs(value), depth)
             if tracked:
                 self.path.pop()
@@ -256,9 +217,11 @@ class Plainer:
 
     def _pairs(self, value: dict[Any, Any]) -> Mark:
         self.secret_fields = True  # its keys are not looked at one by one: redaction does that
-        return Mark({"$dict": [[key, item] for key, item in value.items()]})
+        pairs = Mark({"$dict": [[key, item] for key, item in value.items()]})
+        self.kept.append(pairs)
+        return pairs
 
-    def _key_is_plain(self, key: Any, owner: dict[Any, Any]) -> bool:
+    def key_is_plain(self, key: Any, owner: dict[Any, Any]) -> bool:
         """Look at a key that is not among the usual ones."""
         if type(key) is not str:
             return False
@@ -275,9 +238,9 @@ class Plainer:
         return True
 
     def _list(self, value: list[Any], depth: int) -> Any:
-        self.room -= 1 + len(value)
-        if self.room < 0:
-            return self._no_room(value)
+        if id(value) in self.met and (stop := self._again(value)) is not None:
+            return stop
+        self.met.add(id(value))
         tracked = depth >= self.tracked_from
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
@@ -319,6 +282,7 @@ class Plainer:
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
         marked = mark(value)
+        self.kept.append(marked)
         name = next(iter(marked)) if type(marked) is Mark else ""
         out = self._any(marked, depth + 1)
         if name in ("$set", "$frozenset") and name in out:
@@ -355,24 +319,23 @@ class Plainer:
                 raise _Cyclic
             return Mark({"$cycle": len(self.path) - self.path.index(id(value))})
         if depth > self.depth_max:
-            told = f"<nested more than {self.depth_max} levels, sha256 {fingerprint(value)}>"
-            return Mark({"$repr": told, "type": type(value).__name__})
+            self.cut = True
+            told, digest = f"<nested more than {self.depth_max} levels>", fingerprint(value)
+            return Mark({"$repr": told, "type": type(value).__name__, "digest": digest})
         self.path.append(id(value))
         return None
 
-    def _no_room(self, value: Any) -> Mark:
-        self.size = 60
-        why = "a value with too many parts" if self.tracked_from else "a value that contains itself"
-        return Mark({"$repr": f"<more of {why}>", "type": type(value).__name__})
-
-
-def first_text(array: list[Any]) -> str | None:
-    """Return the long text that an array begins with, alone or as a field of its first item; None if there is none."""
-    first = array[0]
-    for item in first.values() if type(first) is dict else (first,):
-        if type(item) is str and len(item) > _MIN:
-            return item
-    return None
+    def _again(self, value: Any) -> Mark | None:
+        """Say why a container that was met before is not gone into once more."""
+        self.room -= 1 + len(value)
+        if self.room >= 0:
+            return None
+        if not self.cutting:
+            raise _TooMany
+        self.cut, self.size = True, 100
+        self.field_digest = self.field_digest or fingerprint(self.field)
+        told = "<more of a value whose parts are shared too often>"
+        return Mark({"$repr": told, "type": type(value).__name__, "digest": self.field_digest})
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,8 @@ import orjson
 
 from playhead import _limits
 from playhead.event.plain import Mark
-from playhead.event.plainer import Plainer, first_text
+from playhead.event.plainer import Plainer
+from playhead.event.survey import first_text
 
 dumps = orjson.dumps
 

@@ -89,17 +89,41 @@ def check_envelope(reader: RunReader, envelope: Envelope | Mapping[str, Any]) ->
 
 
 def envelope_hashes(envelope: Envelope | Mapping[str, Any]) -> list[str]:
-    """Return the hashes that a run of this request may have, here and now: with the redaction that is in force.
+    """Return the hashes that a run of this request may have, here and now: with the redaction that is in force."""
+    return list(dict.fromkeys(hash_of(settled) for settled in settled_envelopes(envelope)))
+
+
+def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a request as it would be recorded.
 
     A mapping comes from JSON, where a recorded request has its marks (`$tuple`) as keys: it is read both ways.
     """
     gate = Gate(shared_redactor(default_settings()))
     asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
-    found = [hash_of(gate.settle(asked.as_dict())[0])]
+    found = [gate.settle(asked.as_dict())[0]]
     if not isinstance(envelope, Envelope):
-        marked = hash_of(gate.settle(as_marks(asked.as_dict()))[0])
-        found += [marked] if marked not in found else []
+        found.append(gate.settle(as_marks(asked.as_dict()))[0])
     return found
+
+
+def incomparable(value: Any) -> str | None:
+    """Say what in a settled request is not compared by its hash: what was redacted, and objects known by their repr."""
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo.extend(node)
+        elif isinstance(node, str):
+            if "[redacted:" in node:
+                return "something that was redacted"
+        elif isinstance(node, dict):
+            first = next(iter(node), "")
+            if first == "$redacted":
+                return "something that was redacted"
+            if first == "$repr" and "digest" not in node:
+                return f"an object of {node.get('type')}, which is recorded by its repr alone"
+            todo.extend(node.values())
+    return None
 
 
 def recorded_envelope_hash(reader: RunReader) -> str | None:

@@ -15,6 +15,7 @@ TIMELINE = "timeline.jsonl"
 ARTIFACTS = "artifacts"
 CONTEXT_PACK = "context_pack.json"
 POLICY_SNAPSHOT = "policy_snapshot.json"
+_ENDING_CHARACTERS_MAX = 12  # that are kept of a long name: `.md`, `.properties`
 _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an artifact
 
 _RESERVED = frozenset(
@@ -109,6 +110,22 @@ def artifact_name(name: str, bytes_max: int = _limits.ARTIFACT_NAME_BYTES_MAX) -
         if _FORBIDDEN.search(part):
             raise BadName(f"artifact name has a forbidden character: {name!r}")
     return PurePosixPath(*parts)
+
+
+def cleaned(name: str) -> str:
+    """Return a name that a file can have, as near to the given one as can be."""
+    parts = []
+    for part in name.split("/"):
+        part = _FORBIDDEN.sub("_", part).strip(" .")
+        if part.split(".")[0].strip().lower() in _RESERVED:
+            part = f"_{part}"
+        parts += [part] if part else []
+    parts[: -_limits.ARTIFACT_DEPTH_MAX] = []
+    stem, dot, ending = "/".join(parts).rpartition(".")
+    if not dot or "/" in ending or len(ending) > _ENDING_CHARACTERS_MAX:
+        stem, dot, ending = "/".join(parts), "", ""
+    room = _limits.ARTIFACT_NAME_BYTES_MAX - len(f"{dot}{ending}".encode())
+    return stem.encode()[:room].decode(errors="ignore").rstrip(" ./") + dot + ending or "unnamed"
 
 
 def numbered(name: str) -> Iterator[str]:

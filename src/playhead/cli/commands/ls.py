@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     root = store_root(args.store)
-    if args.limit < 0:
+    if not 0 <= args.limit <= _limits.LIST_RUNS_MAX:
         raise UsageError("--limit is a number of runs, 0 for all")
     with open_quick_index(root) as index:
         runs = index.list_runs(

@@ -103,7 +103,7 @@ def _conclude(
     if out.json:
         _say(out, to_json(_document(launched, summary, lost)))
     else:
-        for line in _lines(launched, summary, lost, _reference(args.store, store, settings)):
+        for line in _lines(launched, summary, lost, _reference(launched.path, args.store, settings)):
             _say(out, line)
 
 
@@ -157,9 +157,10 @@ def _signal_name(returncode: int) -> str | None:
         return f"signal {-returncode}"
 
 
-def _reference(named: str | None, store: FileStore, settings: Settings) -> str:
-    """Return what to type to name the run from here."""
-    return "@last" if named is None or store.root == settings.store_root() else f"@last --store {named}"
+def _reference(path: Path, named: str | None, settings: Settings) -> str:
+    """Return what to type to name the run from here; not `@last`, since programs that it started may be runs too."""
+    in_force = named is None or path.is_relative_to(settings.store_root())
+    return path.name if in_force else f"{path.name} --store {named}"
 
 
 def _short(path: Path) -> str:
