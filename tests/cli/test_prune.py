@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import playhead
 from playhead._api.reading import load
+from playhead.store.disk import Disk
 from playhead.store.files import FileStore
 from playhead.store.prune import Candidate, choose
 
@@ -157,3 +165,112 @@ def test_half_written_blobs_of_a_crash_go_too(ask, store, sample):
 def test_a_store_that_is_not_there_is_said_so(ask, store):
     assert ask("prune", "--keep", "0").code == 2
     assert not store.exists()
+
+
+# What a prune, finished or not, says to those who verify
+
+KILLED = """
+import os, signal, sys
+from playhead.cli.main import main
+left = int(sys.argv[1])
+def count(event, args):
+    global left
+    journal = event == "open" and str(args[0]).endswith("journal") and args[2] & os.O_APPEND
+    if journal or event in ("os.rename", "os.remove", "os.rmdir"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def newer(store: Path) -> None:
+    connection = sqlite3.connect(store / "playhead.db")
+    connection.execute("INSERT INTO migrations VALUES ('9999_later', '')")
+    connection.commit()
+    connection.close()
+
+
+def damaged(store: Path) -> None:
+    connection = sqlite3.connect(store / "playhead.db")
+    connection.execute("DROP TABLE calls")
+    connection.close()
+
+
+@pytest.mark.parametrize("then", [None, damaged, newer])
+def test_a_prune_that_is_killed_at_any_moment_breaks_nothing(ask, store, record, then):
+    for moment in range(1, 100):
+        removed = record(store)
+        ask("ls")
+        argv = [sys.executable, "-c", KILLED, str(moment), "--store", str(store), "prune", removed, "--yes"]
+        done = subprocess.run(argv, capture_output=True)
+        if then is not None:
+            then(store)
+        said = ask("verify", "--all")
+        assert said.code == 0, (moment, said.out)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        if then is newer:
+            (store / "playhead.db").unlink()
+    assert 10 < moment < 99
+    kept = record(store)
+    assert ask("prune", "--keep", "1", "--yes").code == 0
+    assert os.listdir(store / "runs") == [kept]
+    assert ask("verify", "--all").code == 0
+
+
+def test_a_run_that_goes_while_it_is_verified_is_not_called_broken(ask, store, record, monkeypatch):
+    first, second, last = (record(store) for _ in range(3))
+    ask("ls")
+    files = FileStore(store)
+    lines = FileStore.lines
+
+    def removed_meanwhile(self: FileStore, run: str, start: int = 0) -> Iterator[bytes]:
+        if run == first and files.folder(second).exists():
+            files.delete(second)
+        yield from lines(self, run, start)
+        if run == last and files.folder(last).exists():
+            files.delete(last)
+
+    monkeypatch.setattr(FileStore, "lines", removed_meanwhile)
+    said = ask("verify", "--all", "--json")
+    assert (said.code, [one["run"] for one in said.json["runs"]]) == (0, [first])
+
+
+def test_a_run_that_was_read_between_its_note_and_its_removal_is_not_missed(ask, store, record):
+    removed, _ = record(store), record(store)
+    FileStore(store).note(removed, "pruned")
+    assert len(ask("ls", "--json").json) == 2, "it is still there"
+    shutil.rmtree(store / "runs" / removed)  # by a prune that is killed before it tells the index
+    assert ask("verify", "--all").code == 0
+    assert len(ask("ls", "--json").json) == 1
+    assert ask("reindex").code == 0
+
+
+def test_two_prunes_at_once_are_no_error(store, ask, record):
+    for _ in range(12):
+        record(store)
+    argv = [sys.executable, "-m", "playhead", "--store", str(store), "prune", "--keep", "1", "--yes"]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for one in both:
+        assert one.communicate()[1] == ""
+        assert one.returncode == 0
+    assert len(os.listdir(store / "runs")) == 1
+    assert ask("verify", "--all").code == 0
+
+
+def test_a_full_disk_does_not_stop_a_prune(store, record, ask):
+    class Full(Disk):
+        """A disk on which the journal cannot grow before something was removed."""
+
+        def write(self, descriptor: int, data: bytes) -> int:
+            if (store / "runs" / run).exists():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(descriptor, data)
+
+    run = record(store)
+    ask("ls")
+    FileStore(store, disk=Full()).delete(run)
+    assert ask("verify", "--all").code == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,59 @@ def test_a_run_that_was_pruned_is_not_missed(ask, store, record):
     playhead.load(removed, store).store.delete(removed)
     assert ask("reindex").code == 0
     assert ask("verify", "--all").code == 0
+
+
+def test_a_store_that_was_put_back_from_an_older_backup_is_taken_as_it_is_when_asked(ask, store, record, tmp_path):
+    run = record(store)
+    shutil.copytree(store / "runs", tmp_path / "backup")
+    playhead.load(run, store).invalidate("why not")
+    lost = record(store)
+    ask("ls")
+    shutil.rmtree(store / "runs")
+    shutil.copytree(tmp_path / "backup", store / "runs")
+    for argv, named in ((("verify", run), "cut tail"), (("verify", "--all"), f"{lost}")):
+        said = ask(*argv)
+        assert said.code == 1
+        assert named in said.out
+        assert "`playhead reindex --forget` takes the runs as they are" in said.out
+    assert ask("reindex", "--forget").code == 0
+    assert ask("verify", "--all").code == 0
+
+
+def test_an_index_of_a_newer_playhead_that_cannot_forget_says_so(ask, store, record):
+    gone = record(store)
+    ask("ls")
+    connection = sqlite3.connect(store / "playhead.db")
+    connection.execute("INSERT INTO migrations VALUES ('9999_later', '')")
+    connection.commit()
+    connection.close()
+    shutil.rmtree(store / "runs" / gone)
+    assert ask("verify", "--all").code == 1
+    said = ask("reindex", "--forget")
+    assert "it forgets nothing" in said.err
+    assert "delete the file" in said.err
+    (store / "playhead.db").unlink()
+    assert ask("verify", "--all").code == 0
+
+
+def test_one_changed_digit_in_the_index_stops_neither_verify_nor_replay(ask, store, record):
+    run = record(store)
+    ask("ls")
+    connection = sqlite3.connect(store / "playhead.db")
+    connection.execute("UPDATE runs SET head_hash = 'f' || substr(head_hash, 2) WHERE substr(head_hash, 1, 1) != 'f'")
+    connection.execute("UPDATE runs SET head_hash = 'e' || substr(head_hash, 2) WHERE changes() = 0")
+    connection.commit()
+    connection.close()
+    for argv in (("verify", run), ("verify", "--all"), ("replay", run), ("reindex",)):
+        assert ask(*argv).code == 0, argv
+
+
+def test_showing_another_run_does_not_hide_that_the_last_one_was_removed(ask, store, record):
+    record(store)
+    removed = record(store)
+    ask("ls")
+    shutil.rmtree(store / "runs" / removed)
+    for argv in (("verify", "--all"), ("show", "@last"), ("verify", "--all"), ("reindex",), ("verify", "--all")):
+        said = ask(*argv)
+        assert said.code == (0 if argv[0] == "show" else 1), argv
+    assert "the run directory is gone" in said.out

@@ -390,9 +390,15 @@ def test_an_altered_policy_names_the_event_that_recorded_it() -> None:
 
 
 @pytest.mark.parametrize("end", ["killed", "lossy"])
-def test_a_writer_cut_short_between_event_and_file_leaves_the_pack_before(end: str) -> None:
+def test_a_writer_cut_short_between_event_and_file_leaves_one_of_the_packs_before(end: str) -> None:
     lines = with_packs((b"1", "0"), (b"2", "0"), end=end)
-    for pack, verdict in (("2", "intact"), ("1", "intact"), ("0", "broken")):
+    for pack, verdict in (("2", "intact"), ("1", "intact"), ("0", "intact"), ("3", "broken")):
+        assert judged(lines, check=holding(pack)).integrity.verdict == verdict, pack
+
+
+def test_lanes_that_died_between_event_and_file_leave_the_pack_before_all_of_them() -> None:
+    lines = with_packs((b"1", "0"), (b"note", "0"), (b"2", "0.1"), (b"3", "0.2"), (b"note", "0"))
+    for pack, verdict in (("3", "intact"), ("2", "intact"), ("1", "intact"), ("4", "broken")):
         assert judged(lines, check=holding(pack)).integrity.verdict == verdict, pack
 
 
@@ -403,6 +409,21 @@ def test_of_two_lanes_that_set_a_pack_at_once_either_may_come_last() -> None:
     lines = with_packs((b"1", "0.1"), (b"note", "0.1"), (b"2", "0.2"), (b"note", "0.2"))
     assert judged(lines, check=holding("2")).integrity.verdict == "intact"
     assert judged(lines, check=holding("1")).integrity.verdict == "broken", "it had been written before the other"
+
+
+def test_a_chain_that_was_made_anew_is_found_although_it_declares_a_loss() -> None:
+    def chain(text: bytes) -> list[bytes]:
+        writer, log, _ = ledger()
+        writer.append("run.started", b'{"name":"t"}', opens=True)
+        writer.lose("torn_tail", 1)
+        writer.append("note.added", b'{"text":"%b"}' % text)
+        return lines_of(log)
+
+    seen, forged = chain(b"seen"), chain(b"forged")
+    assert judged(seen, known_head=(2, hash_of(seen[2]))).integrity.verdict == "intact"
+    found = judged(forged, known_head=(2, hash_of(seen[2]))).integrity
+    assert (found.verdict, found.at, found.reason) == ("broken", 2, "rewritten")
+    assert found.message == "event 2 is not the one that the index remembers; a loss is declared before it"
 
 
 # What is said of a run without an end

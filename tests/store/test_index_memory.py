@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +14,8 @@ from pathlib import Path
 import pytest
 from tests.store.index_timelines import Timeline, line, rich
 
-from playhead.store import index_database, layout
+from playhead.store import index_database, index_follow, layout, presence
+from playhead.store.disk import Disk
 from playhead.store.index import Index
 
 
@@ -111,6 +114,121 @@ def test_a_memory_that_two_places_of_a_damaged_index_disagree_on_accuses_nobody(
     connection.close()
     with Index(root) as index:
         assert index.remembered() == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE runs SET head_hash = replace(head_hash, substr(head_hash, 7, 1), 'x')",
+        "UPDATE runs SET head_hash = substr(head_hash, 2) || CASE substr(head_hash, 1, 1) WHEN '0' THEN '1' ELSE '0' END",
+        "UPDATE runs SET head_seq = head_seq + 4",
+        "UPDATE runs SET head_seq = head_seq - 4",
+        "UPDATE runs SET head_seq = NULL",
+        "UPDATE runs SET events = events + 1",
+        "UPDATE progress SET tail = replace(tail, substr(tail, 20, 1), 'x')",
+        "UPDATE progress SET run = replace(run, 'run_0', 'run_1')",
+        "UPDATE runs SET id = replace(id, 'run_0', 'run_1')",
+    ],
+)
+def test_a_byte_that_changed_in_the_index_accuses_nobody(root: Path, change: str) -> None:
+    run, other = rich(root, 1), rich(root, 2)
+    truth = {run.id: head_of(run), other.id: head_of(other)}
+    with Index(root) as index:
+        assert index.heads() == truth
+    connection = sqlite3.connect(layout.index(root))
+    table = change.split()[1]
+    column = "id" if table == "runs" else "run"
+    connection.execute(f"{change} WHERE {column} = ?", (run.id,))
+    connection.commit()
+    connection.close()
+    before = layout.index(root).read_bytes()
+    with Index(root) as index:
+        assert index.head(run.id) in (truth[run.id], None)
+    layout.index(root).write_bytes(before)
+    with Index(root) as index:
+        assert index.heads() == truth
+        assert index.remembered() == {}
+
+
+def test_a_timeline_with_lines_that_cannot_be_read_does_not_damage_the_index(root: Path) -> None:
+    torn, short, odd = rich(root, 1), rich(root, 2), Timeline(root, 3)
+    torn.append(b"rubbish\n")
+    short.path.write_bytes(b"".join(one for one in short.path.read_bytes().splitlines(keepends=True)[2:]))
+    odd.append(line(odd.id, 1, "note.added", {})[:-2] + b' , "more": 1 }\n')
+    with Index(root) as index:
+        index.catch_up()
+        identity = os.stat(layout.index(root)).st_ino
+        assert set(index.heads()) == {short.id}
+        assert os.stat(layout.index(root)).st_ino == identity, "it was not built again"
+
+
+@pytest.mark.parametrize("seen", ["closed", "open"])
+def test_a_question_about_a_run_that_was_removed_does_not_wipe_out_what_was_seen(root: Path, seen: str) -> None:
+    sound, removed = rich(root, 1), Timeline(root, 2, name="fix-login", envelope_hash="e" * 64)
+    holder = presence.hold(removed.directory)
+    if seen == "open":
+        with Index(root) as index:
+            index.catch_up()
+    removed.finish()
+    os.close(holder)
+    with Index(root) as index:
+        if seen == "closed":
+            index.catch_up()
+        head = (
+            index.heads()[removed.id]
+            if seen == "closed"
+            else (0, removed.path.read_bytes().splitlines()[0][-66:-2].decode())
+        )
+        shutil.rmtree(removed.directory)
+        assert index.latest() == index.latest("fix-login") == index.find_envelope("e" * 64) == sound.id
+        assert index.heads() == {sound.id: head_of(sound), removed.id: head}
+        index.rebuild()
+        assert index.remembered() == {removed.id: head}
+        index.rebuild(forget=True)
+        assert index.heads() == {sound.id: head_of(sound)}
+
+
+class Flushed(Disk):
+    """A disk that knows what a power loss would leave of each file and folder."""
+
+    def __init__(self) -> None:
+        self.files: dict[int, int] = {}
+        self.folders: set[Path] = set()
+
+    def sync(self, descriptor: int) -> None:
+        self.files[os.fstat(descriptor).st_ino] = os.fstat(descriptor).st_size
+
+    def sync_folder(self, path: str | os.PathLike[str]) -> None:
+        self.folders.add(Path(path))
+
+
+def test_what_the_index_has_seen_no_power_loss_can_take_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, finished = Timeline(root, 1), rich(root, 2)
+    disk = Flushed()
+    monkeypatch.setattr(index_follow, "_disk", disk)
+    holder = presence.hold(run.directory)
+    with Index(root) as index:
+        for _ in range(3):
+            run.add("note.added", {"text": "more"})
+            assert index.head(run.id) == head_of(run)
+            assert disk.files[os.stat(run.path).st_ino] == os.stat(run.path).st_size
+        assert disk.folders == {run.directory, run.directory.parent}
+        assert disk.files[os.stat(finished.path).st_ino] == os.stat(finished.path).st_size
+        disk.files.clear()
+        index.catch_up()
+        assert disk.files == {}, "nothing was new"
+    os.close(holder)
+
+
+def test_a_disk_that_cannot_be_flushed_is_read_all_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(Disk):
+        def sync(self, descriptor: int) -> None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    run = rich(root)
+    monkeypatch.setattr(index_follow, "_disk", Refusing())
+    with Index(root) as index:
+        assert index.head(run.id) == head_of(run)
 
 
 def test_a_rebuild_that_is_killed_loses_no_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

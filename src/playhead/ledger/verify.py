@@ -77,7 +77,8 @@ class _State:
         self.gaps: dict[str, int] = {}
         self.missing: list[str] = []
         self.erased = 0
-        self.packs: tuple[list[Pack], list[Pack]] = [], []  # that the file may have held before the last one, and since
+        self.packs: list[Pack] = []  # every one that was recorded
+        self.racing: list[Pack] = []  # the last one, and those that lanes were setting at the same time
         self.packing: dict[str, Pack] = {}  # by lane that has said nothing since: it may still be writing the file
         self.torn = 0
         self.stopped = False
@@ -110,7 +111,7 @@ def verify(
             state.stopped = not state.torn
             state.found("intact" if reason == "torn_tail" else "broken", at, reason, message)
             break
-    if check is not None and state.packs[1]:
+    if check is not None and state.packs:
         _check_pack(state, check)
     return _conclude(state)
 
@@ -128,7 +129,8 @@ def _take(state: _State, line: bytes) -> bool:
     if not line.startswith(head) and (envelope.seq_of(line) != seq or envelope.run_of(line) != state.run):
         return False
     if state.known_head is not None and state.known_head[0] == seq and state.known_head[1] != digest.decode():
-        state.found("broken", seq, "rewritten", f"event {seq} is not the one that the index remembers")
+        lost = "; a loss is declared before it" if state.gaps else ""
+        state.found("broken", seq, "rewritten", f"event {seq} is not the one that the index remembers{lost}")
     at = line.find(b'"kind":"', len(head), len(head) + 90) + 8
     if state.packing:
         lane = line.find(b'"lane":"', at) + 8
@@ -172,14 +174,16 @@ def _note(state: _State, line: bytes) -> None:
             state.erased += 1
         case "run.started":
             policy, pack = data.get("policy"), data.get("context_pack")
-            state.packs = [], [(pack, state.seq)] if isinstance(pack, str) else []
+            state.packs = state.racing = [(pack, state.seq)] if isinstance(pack, str) else []
             digest = policy.get("digest") if isinstance(policy, dict) else None
             if state.check is not None and isinstance(digest, str):
                 _check_content(state, "policy_snapshot", digest, None)
         case "artifact.created":
             if data.get("role") == "context_pack" and isinstance(data.get("digest"), str):
-                state.packs = state.packs[1], [*state.packing.values(), (data["digest"], state.seq)]
-                state.packing[str(fields.get("lane"))] = state.packs[1][-1]
+                last = data["digest"], state.seq
+                state.packs.append(last)
+                state.racing = [*state.packing.values(), last]
+                state.packing[str(fields.get("lane"))] = last
             if state.check is not None and isinstance(data.get("digest"), str):
                 _check_content(state, "artifact", data["digest"], data.get("name"))
     return None
@@ -187,11 +191,9 @@ def _note(state: _State, line: bytes) -> None:
 
 def _check_pack(state: _State, check: ContentCheck) -> None:
     """Check the file that holds the pack in force. Its event comes first, so a crash or a full disk in between leaves
-    the pack before it; and of two lanes that set a pack at once, either may be the last to write the file."""
-    before, packs = state.packs
-    if state.finished is None or state.gaps or packs[-1] in state.packing.values():
-        packs = before + packs
-    if not any(check("context_pack", digest, None) is None for digest, _ in packs[:-1]):
+    one from before it; and of two lanes that set a pack at once, either may be the last to write the file."""
+    packs = state.packs if state.finished is None or state.gaps or state.packing else state.racing
+    if not any(check("context_pack", digest, None) is None for digest, _ in reversed(packs[:-1])):
         _check_content(state, "context_pack", packs[-1][0], None, packs[-1][1])
 
 

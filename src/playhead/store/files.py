@@ -21,6 +21,7 @@ from playhead.ledger.log import Log
 from playhead.ledger.writer import Ledger
 from playhead.store import layout, presence, syncer
 from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk
+from playhead.store.removal import remove_run_dir
 
 if sys.platform != "win32":
     from playhead.store.file_log import FileLog
@@ -152,12 +153,14 @@ class FileStore:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return 1
 
-    def note(self, run: str, what: str) -> None:
-        """Tell the index, by one line in the journal, that a run was opened or closed."""
+    def note(self, run: str, what: str, *, sync: bool = False) -> None:
+        """Tell the index, by one line in the journal, that a run was opened or closed, or is about to be pruned."""
         try:
             descriptor = self._disk.open(layout.journal(self.root), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 self._disk.write_all(descriptor, f"{run} {what}\n".encode())
+                if sync:
+                    self._disk.sync(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as problem:
@@ -276,8 +279,7 @@ class FileStore:
         folder = self.folder(run)
         if not is_run_id(run) or not folder.is_dir():
             raise RunNotFound(f"no run {run} in {self.root}")
-        shutil.rmtree(folder)
-        self.note(run, "close")
+        remove_run_dir(self.root, run, self._disk, lambda: self.note(run, "pruned", sync=True))
 
     def _put(self, path: Path, data: bytes) -> None:
         """Put a whole file in its place, so that a crash leaves the old one or the new one."""
@@ -363,9 +365,12 @@ def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
 
 
 def _read(path: Path, label: str) -> bytes:
-    if not path.is_file():  # a pipe that somebody put there would never end
-        raise MissingContent(f"{label} is not in this store")
-    return path.read_bytes()
+    try:
+        if path.is_file():  # a pipe that somebody put there would never end
+            return path.read_bytes()
+    except FileNotFoundError:  # pruned meanwhile
+        pass
+    raise MissingContent(f"{label} is not in this store")
 
 
 def _same_content(name: str, folder: int, data: bytes) -> bool:

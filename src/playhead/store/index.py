@@ -36,8 +36,8 @@ from playhead.store.index_database import (
     open_database,
     read_only,
 )
-from playhead.store.index_follow import Follower, Progress
-from playhead.store.index_memory import Heads, heads_in, remembered
+from playhead.store.index_follow import Follower, Progress, pruned_runs
+from playhead.store.index_memory import Heads, heads_in, heads_seen, remembered
 from playhead.store.index_rows import NEW_RUN, EnvelopeMatches
 
 T = TypeVar("T")
@@ -94,12 +94,14 @@ class Index:
         """
         with self._lock:
             database = self._open()
-            if not forget and self._is_complete(database):
-                self.catch_up()  # what was pruned since then is not remembered
-                database = self._open()
             if database.path is not None:
                 discard(self.root, database, forget=forget)
                 self._database = None
+            elif forget and layout.index(self.root).exists():
+                raise StoreError(
+                    f"{layout.index(self.root)} cannot be written, or a newer Playhead made it: it forgets nothing",
+                    hint="Ask that Playhead, or delete the file: it is built again from the runs.",
+                )
             else:
                 self.close()
 
@@ -198,16 +200,24 @@ class Index:
 
     def head(self, run_id: str) -> tuple[int, str] | None:
         """Return seq and hash of the last line of a run that was seen, whether or not it is still there."""
-        run = self.get(run_id)
-        seen = None if run is None or run["head_seq"] is None else (run["head_seq"], run["head_hash"])
-        return self.remembered().get(run_id, seen)
+        self.get(run_id)  # reads it, where nobody noted it in the journal
+        return self._heads(run_id).get(run_id)
 
     def heads(self) -> Heads:
-        """Return the same for every run, also for those whose directory is gone."""
+        """Return the same for every run, also for those whose directory is gone, unless they were pruned."""
+        found = self._heads()
+        gone = [run for run in found if not layout.run_dir(self.root, run).exists()]
+        # The journal is asked once more: a run may have been read between its note there and its removal.
+        for run in pruned_runs(layout.journal(self.root)).intersection(gone) if gone else ():
+            self.forget(run)
+            del found[run]
+        return found
 
+    def _heads(self, run_id: str | None = None) -> Heads:
         def ask(database: Database) -> Heads:
-            sql = "SELECT id, head_seq, head_hash FROM runs WHERE head_seq IS NOT NULL"
-            seen = {run: (seq, digest) for run, seq, digest in database.connection.execute(sql)}
+            seen, damaged = heads_seen(database.connection, run_id)
+            if damaged and database.path is not None:
+                raise Damaged("it does not agree with itself about the last line of a run")
             return seen | remembered(database.connection)
 
         return self._answer(ask)
@@ -259,13 +269,7 @@ class Index:
         return self._database
 
     def _follower(self, database: Database) -> Follower:
-        return Follower(self.root, database.connection, self._envelope_matches)
-
-    def _is_complete(self, database: Database) -> bool:
-        try:
-            return self._follower(database).is_complete()
-        except FAULTS:  # damaged, and about to be dropped
-            return False
+        return Follower(self.root, database.connection, self._envelope_matches, lasting=database.path is not None)
 
     def _answer(self, ask: Callable[[Database], T], progress: Progress | None = None) -> T:
         """Catch up and ask; where the file turns out damaged build it again, where it cannot be used do without it."""
@@ -304,12 +308,16 @@ class Index:
         return self._answer(lambda database: [str(row[0]) for row in database.connection.execute(sql, values)])
 
     def _existing(self, sql: str, values: Sequence[Any]) -> str | None:
-        """Return the first id found whose directory is still there; one that was removed by hand is forgotten."""
+        """Return the first id found whose directory is still there; the rows of one that was removed are dropped."""
         while found := self._ids(sql, values):
             if self._exists(found[0]):
                 return found[0]
-            self.forget(found[0])
+            self._answer(lambda database: self._lose(database, found[0]))
         return None
+
+    def _lose(self, database: Database, run_id: str) -> None:
+        follower = self._follower(database)
+        follower.follow([], finally_=lambda: follower.lose(run_id))
 
     def _exists(self, run_id: str) -> bool:
         return layout.timeline(layout.run_dir(self.root, run_id)).exists()

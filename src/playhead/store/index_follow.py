@@ -1,9 +1,9 @@
 """Bring the index up to date with the files.
 
-Writers note a run's id in the journal when they open and when they close it. A catch-up reads the journal from where
-it stopped, and then only the runs that were noted and those that a writer still held at the last look. Each timeline is
-read on from its byte offset; its last bytes before that, which hold the head's hash, must be the ones read then, else
-the run is read again from the start. What no writer has touched is not looked at.
+Writers note a run's id in the journal when they open and when they close it, and `prune` before it removes it. A
+catch-up reads the journal from where it stopped, and then only the runs that were noted and those that a writer still
+held at the last look. Each timeline is read on from its byte offset; its last bytes before that, which hold the head's
+hash, must be the ones read then, else the run is read again from the start. What nobody has touched is not looked at.
 
 Each batch is one transaction that starts by taking the write lock and reads there how far the index is, so several
 processes may catch up at once, and one that is killed loses at most a batch.
@@ -15,6 +15,7 @@ import os
 import re
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 from playhead import _limits
 from playhead._ids import is_run_id
 from playhead.store import index_memory, layout, presence
+from playhead.store.disk import Disk
 from playhead.store.index_database import TABLES, Damaged, log
 from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
 
@@ -30,6 +32,7 @@ Progress = Callable[[int, int], None]
 
 # Searched anywhere in a line: a note that was torn may stand in front of the next one.
 _NOTED = re.compile(rb"run_[0-9a-hjkmnp-tv-z]{26}")
+_PRUNED = re.compile(rb"(run_[0-9a-hjkmnp-tv-z]{26}) pruned")
 _YIELD_S = 0.001  # between batches, so that somebody who waits for the write lock gets it
 
 _LOAD = (
@@ -42,6 +45,7 @@ _SAVE_PROGRESS = (
     f" VALUES ({', '.join(f':{name}' for name in NEW_PROGRESS)})"
 )
 
+_disk = Disk()
 _sleep = time.sleep  # bound once: the agent's own clock may be replaced later
 
 
@@ -76,6 +80,16 @@ def read_journal(path: Path, offset: int, tail: str) -> Journal:
     return Journal(offset, last.decode("latin-1") if last else tail, list(seen), replaced)
 
 
+def pruned_runs(path: Path) -> frozenset[str]:
+    """Return the runs of which the journal says that they were to be pruned: it is no wonder if they are gone."""
+    try:
+        with open(path, "rb") as file:
+            lines = (raw or b"" for raw, _, _ in complete_lines(file))
+            return frozenset(found.decode() for raw in lines for found in _PRUNED.findall(raw))
+    except FileNotFoundError:
+        return frozenset()
+
+
 def complete_lines(file: BinaryIO) -> Iterator[tuple[bytes | None, bytes, int]]:
     """Read on line by line: the line, its last bytes, its length. The line is None where it is too long to be held."""
     while raw := file.readline(_limits.LINE_BYTES_MAX):
@@ -100,6 +114,22 @@ def _continues(file: BinaryIO, offset: int, tail: str) -> bool:
     return file.read(len(expected)) == expected
 
 
+def _bring_to_disk(file: BinaryIO, directory: Path | None) -> None:
+    """Wait until a timeline is on the disk, with the folders that lead to it where its directory is given.
+
+    What the index saw is evidence, so no power loss may take it from the timeline once the index holds it.
+    """
+    if sys.platform == "win32":  # what is only read cannot be flushed there
+        return
+    try:
+        _disk.sync(file.fileno())
+        if directory is not None:
+            _disk.sync_folder(directory)
+            _disk.sync_folder(directory.parent)
+    except OSError as error:
+        log("a timeline cannot be brought to the disk; it is read all the same: %s", error)
+
+
 def _has_types_of(row: dict[str, Any], new: dict[str, Any]) -> bool:
     """Say whether numbers are numbers and texts are texts, where a new row says which."""
     return all(new[name] is None or type(row[name]) is type(new[name]) for name in new)
@@ -108,16 +138,18 @@ def _has_types_of(row: dict[str, Any], new: dict[str, Any]) -> bool:
 class Follower:
     """Write what the files say into one open database."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, envelope_matches: EnvelopeMatches | None) -> None:
+    def __init__(
+        self, root: Path, connection: sqlite3.Connection, envelope_matches: EnvelopeMatches | None, *, lasting: bool
+    ) -> None:
         self._root = root
         self._connection = connection
         self._envelope_matches = envelope_matches
-        self._complete = True
+        self._lasting = lasting
+        self._pruned: tuple[int, frozenset[str]] = -1, frozenset()  # and the size of the journal that said so
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Read what is new. Without news the write lock is not even taken."""
         offset, tail, complete = self._state()
-        self._complete = complete
         journal = read_journal(layout.journal(self._root), offset, tail)
         runs = journal.runs
         if journal.replaced or not complete:
@@ -127,10 +159,6 @@ class Follower:
         runs += [run for run in held if run not in noted and self._has_news(run)]
         if runs or not complete or (journal.offset, journal.tail) != (offset, tail):
             self.follow(runs, progress, lambda: self._remember((offset, tail), journal))
-
-    def is_complete(self) -> bool:
-        """Say whether every run was read once."""
-        return self._state()[2]
 
     def follow(
         self, runs: Iterable[str], progress: Progress | None = None, finally_: Callable[[], None] | None = None
@@ -166,6 +194,25 @@ class Follower:
         self._drop_rows(run_id)
         self._connection.execute("DELETE FROM remembered WHERE run = ?", (run_id,))
 
+    def lose(self, run_id: str) -> None:
+        """Remove the rows of a run that is not there. What was seen of it stays known, unless it was pruned."""
+        if self._was_pruned(run_id):
+            self.forget(run_id)
+            return
+        self._remember_head(self._load(run_id)[0])
+        self._drop_rows(run_id)
+
+    def _was_pruned(self, run_id: str) -> bool:
+        journal = layout.journal(self._root)
+        size = os.stat(journal).st_size if journal.exists() else 0
+        if self._pruned[0] != size:
+            self._pruned = size, pruned_runs(journal)
+        return run_id in self._pruned[1]
+
+    def _remember_head(self, run: dict[str, Any]) -> None:
+        if run["head_seq"] is not None:
+            index_memory.remember(self._connection, {run["id"]: (run["head_seq"], run["head_hash"])})
+
     def _drop_rows(self, run_id: str) -> None:
         for table in (*TABLES, "progress"):
             column = "id" if table == "runs" else "run"
@@ -182,8 +229,7 @@ class Follower:
                 raise FileNotFoundError(layout.timeline(directory))
             file = open(layout.timeline(directory), "rb", buffering=_limits.READ_CHUNK_BYTES // 4)  # noqa: SIM115
         except (FileNotFoundError, NotADirectoryError):
-            # Noted since the last look, it was pruned. A journal that is read from its start says nothing of that.
-            self.forget(run_id) if self._complete else self._drop_rows(run_id)
+            self.lose(run_id)
             if held:  # its first line is still to come
                 self._connection.execute(_SAVE_PROGRESS, {**NEW_PROGRESS, "run": run_id, "held": 1})
             return 0, False
@@ -193,18 +239,20 @@ class Follower:
             return 0, False
         with file:
             if not _continues(file, run["bytes"], progress["tail"]):
-                if run["head_seq"] is not None:
-                    index_memory.remember(self._connection, {run_id: (run["head_seq"], run["head_hash"])})
+                self._remember_head(run)
                 self._drop_rows(run_id)
                 run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
                 file.seek(0)
             rows = Rows(run, progress, self._envelope_matches)
-            more = False
+            more, new = False, not run["bytes"]
             for raw, tail, length in complete_lines(file):
                 rows.add(raw, tail, length)
                 if rows.lines >= room:
                     more = True
                     break
+            if rows.lines and self._lasting:
+                # Whoever finishes a run has flushed it with its folders; to ask again for the file costs little.
+                _bring_to_disk(file, directory if new and (held or progress["ended"] is None) else None)
         was_held = progress["held"] == 1
         if rows.lines or not run["bytes"] or was_held != held:
             # Between two batches the end of the run is not known yet: it is kept among the runs to look at.

@@ -16,12 +16,16 @@ from typing import Any
 from playhead import _limits
 from playhead._ids import is_run_id
 from playhead.store import layout
+from playhead.store.index_rows import HASH_IN_TAIL
 
 Heads = dict[str, tuple[int, str]]  # by run: seq and hash of a line
 
 _SEEN = "SELECT r.id, r.head_seq, r.head_hash, r.events, p.tail FROM runs r JOIN progress p ON p.run = r.id"
 _REMEMBERED = "SELECT run, seq, hash FROM remembered"
-_HASH_IN_TAIL = slice(9, 73)  # of `,"hash":"` and 64 digits
+_AGREEING = (
+    "SELECT r.id, r.head_seq, r.head_hash, r.events, r.bad_lines, p.tail"
+    " FROM runs r LEFT JOIN progress p ON p.run = r.id"
+)
 
 
 def heads_in(connection: sqlite3.Connection) -> Heads:
@@ -31,12 +35,34 @@ def heads_in(connection: sqlite3.Connection) -> Heads:
     """
     found: Heads = {}
     for run, seq, digest, events, tail in _rows(connection, _SEEN):
-        if _is_head(run, seq, digest) and events == seq + 1 and str(tail)[_HASH_IN_TAIL] == digest:
+        if _is_head(run, seq, digest) and events == seq + 1 and str(tail)[HASH_IN_TAIL] == digest:
             found[run] = seq, digest
     for run, seq, digest in _rows(connection, _REMEMBERED):
         if _is_head(run, seq, digest):
             found[run] = seq, digest
     return found
+
+
+def heads_seen(connection: sqlite3.Connection, run: str | None = None) -> tuple[Heads, bool]:
+    """Return the last line that was read of each run, or of one; and whether the file contradicts itself about any.
+
+    Nobody may be accused because of a byte that changed in the index: what two places do not agree on is left out.
+    Only a line that could not be read (`bad_lines`) makes them differ without damage.
+    """
+    found: Heads = {}
+    damaged = False
+    question = (_AGREEING, ()) if run is None else (_AGREEING + " WHERE r.id = ?", (run,))
+    for id, seq, digest, events, bad_lines, tail in connection.execute(*question):
+        if seq is None and events == 0:
+            continue
+        agree = type(seq) is int and str(tail)[HASH_IN_TAIL] == digest
+        if agree and events != seq + 1:  # also where lines are missing: then the rows of the others say the same
+            rows = connection.execute("SELECT max(seq), count(*) FROM events WHERE run = ?", (id,)).fetchone()
+            agree = rows == (seq, events)
+        if agree and _is_head(id, seq, digest):
+            found[id] = seq, digest
+        damaged = damaged or not (agree or bad_lines)
+    return found, damaged
 
 
 def heads_of_file(path: Path) -> Heads:

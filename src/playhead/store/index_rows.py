@@ -21,6 +21,7 @@ EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
 Row = tuple[Any, ...]
 Line = dict[str, Any]
 
+HASH_IN_TAIL = slice(9, 73)
 TAIL_BYTES = 76  # of the last line read: `,"hash":"` and 64 digits and `"}` and the newline
 _EXACT_MAX = 2**53  # sums and differences of a few such numbers still fit SQLite's integers
 _SUM_MAX = 2**63 - 1
@@ -149,7 +150,8 @@ class Rows:
              offset, length - 1)
         )  # fmt: skip
         run["events"] += 1
-        run["head_seq"], run["head_hash"] = seq, line["hash"]
+        # As it stands at the end of the line, and so also in `tail`: where these two differ, the index is damaged.
+        run["head_seq"], run["head_hash"] = seq, self.progress["tail"][HASH_IN_TAIL]
         progress = self.progress
         if progress["first_elapsed_us"] is None:
             progress["first_elapsed_us"] = progress["last_elapsed_us"] = elapsed_us

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from playhead import _limits
+from playhead._ids import is_run_id
 from playhead.errors import BadName
 
 STORE_VERSION = 1
@@ -15,6 +16,7 @@ TIMELINE = "timeline.jsonl"
 ARTIFACTS = "artifacts"
 CONTEXT_PACK = "context_pack.json"
 POLICY_SNAPSHOT = "policy_snapshot.json"
+_PRUNED = ".pruned"
 _ENDING_CHARACTERS_MAX = 12  # that are kept of a long name: `.md`, `.properties`
 _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an artifact
 
@@ -32,6 +34,16 @@ def runs_dir(root: Path) -> Path:
 def run_dir(root: Path, run_id: str) -> Path:
     """Return one run's directory."""
     return root / "runs" / run_id
+
+
+def pruned_dir(root: Path, run_id: str) -> Path:
+    """Return where a run directory goes, in one step, before its files are removed one by one."""
+    return root / "runs" / f".{run_id}{_PRUNED}"
+
+
+def is_pruned(folder: Path) -> bool:
+    """Say whether a folder among the runs is what a prune that was stopped left behind."""
+    return folder.name.endswith(_PRUNED) and is_run_id(folder.name[1 : -len(_PRUNED)])
 
 
 def timeline(run: Path) -> Path:
@@ -77,7 +89,7 @@ def index(root: Path) -> Path:
 
 
 def journal(root: Path) -> Path:
-    """Return the file in which writers note run ids at open and close."""
+    """Return the file in which run ids are noted at open and close, and before a run is pruned."""
     return root / "journal"
 
 

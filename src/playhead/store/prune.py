@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from playhead.errors import StoreError
+from playhead.errors import RunNotFound, StoreError
 from playhead.store import layout, presence
 from playhead.store.files import FileStore, read_lines
 from playhead.store.index import Index
@@ -137,12 +137,18 @@ def _used(root: Path, progress: Callable[[int], None] | None) -> set[str]:
                 waiting.append(digest)
 
     for folder in layout.runs_dir(root).iterdir():
-        if layout.timeline(folder).is_file():
-            for line in read_lines(layout.timeline(folder)):
-                note(line)
-        if layout.private_dir(folder).is_dir():
-            for path in layout.private_dir(folder).iterdir():
-                note(path.read_bytes())
+        if layout.is_pruned(folder):
+            continue
+        try:
+            if layout.timeline(folder).is_file():
+                for line in read_lines(layout.timeline(folder)):
+                    note(line)
+            if layout.private_dir(folder).is_dir():
+                for path in layout.private_dir(folder).iterdir():
+                    note(path.read_bytes())
+        except (RunNotFound, FileNotFoundError):
+            if folder.exists():  # else somebody else has just pruned it, and it needs no blob
+                raise
         if progress is not None:
             progress(1)
     while waiting:

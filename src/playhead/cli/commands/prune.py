@@ -11,10 +11,11 @@ from playhead._api.reading import load, open_index, open_store
 from playhead._clock import SystemClock
 from playhead.cli.arguments import add_run, moment_us
 from playhead.cli.output import Output
-from playhead.errors import StoreError, UsageError
+from playhead.errors import RunNotFound, StoreError, UsageError
 from playhead.store.files import FileStore
 from playhead.store.index import STATUSES, Index
 from playhead.store.prune import Candidate, candidates, choose, collect_blobs, remove_run, size_of
+from playhead.store.removal import remove_leftovers
 from playhead.views import text
 
 
@@ -118,14 +119,21 @@ def _remove(
     out: Output,
 ) -> int:
     removed: list[str] = []
+    try:
+        remove_leftovers(store.root)
+    except StoreError as problem:
+        out.warn(f"playhead: {problem.message}")
     with out.progress(len(chosen), "removing runs") as advance:
         for one in chosen:
             try:
                 remove_run(store, index, one.id)
                 removed.append(one.id)
+            except RunNotFound:
+                pass  # somebody else has just removed it
             except StoreError as problem:
                 skipped.append({"id": one.id, "why": problem.message})
-                out.warn(f"playhead: {problem.message} and stays")
+                stays = " and stays" if store.folder(one.id).exists() else ""
+                out.warn(f"playhead: {problem.message}{stays}")
             advance(1)
     with out.progress(sum(1 for _ in store.runs()), "looking for blobs in use") as advance:
         freed = collect_blobs(store, age_s_min=0 if args.blobs_now else _limits.BLOB_AGE_S_MIN, progress=advance)

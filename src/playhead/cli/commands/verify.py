@@ -25,6 +25,8 @@ Judged = tuple[Verification, Run | None]  # what was found, and the run, where t
 
 _BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3, "not_judged": 3}
 _NOT_JUDGED = "not judged: "
+_OF_THE_INDEX = ("cut_tail", "rewritten")  # reasons that nothing but its memory shows
+_FORGET = "If you know why, such as a backup that was put back: `playhead reindex --forget` takes the runs as they are."
 _MEANS = {
     "complete": "every event that was declared is there",
     "unattested": "nothing says how many events there should be",
@@ -78,31 +80,43 @@ def exit_code(found: list[Verification]) -> int:
 def _named(reference: str, args: argparse.Namespace) -> list[Judged]:
     """Verify the run that a reference names, or each of the runs of a file."""
     try:
-        return [(one.verify(deep=args.deep), one) for one in load_all(reference, args.store)]
+        judged: list[Judged] = [(one.verify(deep=args.deep), one) for one in load_all(reference, args.store)]
     except RunNotFound:
         for folder in (Path(reference), open_store(args.store).folder(reference)):
             if _looks_like_a_run(folder):
                 return [(_without_timeline(folder.absolute().name), None)]
         raise
+    for found, one in judged:
+        if exit_code([found]) and one is not None and one.path is not None and not one.path.exists():
+            raise RunNotFound(f"{one.id} was removed while it was verified")
+    return judged
 
 
 def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Judged]:
+    found: list[Judged] = []
     with open_index(store) as index:
         heads = index.heads()
-    ids = list(store.runs())
-    found: list[Judged] = []
-    with out.progress(len(ids), "verifying") as advance:
-        for id in ids:
-            head = heads.pop(id, None)
-            try:
-                found.append((verify_run(RunReader(store, id), known_head=head, deep=deep), Run(store, id)))
-            except RunNotFound:
-                if store.folder(id).is_dir():  # else it was pruned meanwhile
-                    found.append((_without_timeline(id, known=head is not None), None))
-            advance(1)
-    # What the index remembers and the disk does not have was removed behind Playhead's back.
-    found += [(_gone(id, head[0]), None) for id, head in heads.items() if not store.folder(id).exists()]
+        ids = list(store.runs())
+        with out.progress(len(ids), "verifying") as advance:
+            for id in ids:
+                found += _verify_one(store, id, heads.get(id), deep)
+                advance(1)
+        # What the index remembers and the disk does not have was removed behind Playhead's back. The index is asked
+        # once more, since a run may have been pruned meanwhile.
+        if any(not store.folder(id).exists() for id in heads):
+            now = index.heads()
+            gone = [id for id in heads if id in now and not store.folder(id).exists()]
+            found += [(_gone(id, heads[id][0]), None) for id in gone]
     return found
+
+
+def _verify_one(store: FileStore, id: str, head: tuple[int, str] | None, deep: bool) -> list[Judged]:
+    """Verify one run; nothing where its directory is not there, or no longer: what was read of it is no run then."""
+    try:
+        judged: Judged = verify_run(RunReader(store, id), known_head=head, deep=deep), Run(store, id)
+    except RunNotFound:
+        judged = _without_timeline(id, known=head is not None), None
+    return [judged] if exit_code([judged[0]]) == 0 or store.folder(id).is_dir() else []
 
 
 def _looks_like_a_run(folder: Path) -> bool:
@@ -160,6 +174,8 @@ def _print(one: Verification, recorded: Run | None, out: Output) -> None:
     _claim(out, "fidelity", "not_compared", "no replay of this run was asked for")
     if 0 < one.open_tail < one.events:
         out.print(f"  {several(one.open_tail, 'event')} came after run.finished")
+    if integrity.reason in _OF_THE_INDEX:
+        out.wrapped(["  "], _FORGET)
 
 
 def _completeness(one: Verification) -> tuple[str, str]:
@@ -198,3 +214,5 @@ def _print_all(store: FileStore, judged: list[Judged], out: Output) -> None:
     out.print()
     told = f"{counts[0]} intact and complete, {counts[1]} broken or missing, {counts[3]} unfinished or unattested"
     out.wrapped([f"{several(len(found), 'run')}: "], told)
+    if any(one.integrity.reason in _OF_THE_INDEX for one in found):
+        out.wrapped([""], _FORGET)
