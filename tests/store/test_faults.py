@@ -270,7 +270,11 @@ def test_a_failed_background_flush_is_declared(tmp_path: Path, monkeypatch: pyte
             if any(event.kind == "gap.noted" for event in events(store, str(run.id))):
                 break
     found = judge(store, str(run.id))
-    assert (found.integrity.verdict, found.gaps) == ("intact", {"sync_failed": 0})
+    assert (found.integrity.verdict, found.completeness.verdict, found.gaps) == (
+        "intact",
+        "complete",
+        {"sync_failed": 0},
+    )
 
 
 def test_two_threads_that_flush_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:

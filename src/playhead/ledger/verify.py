@@ -246,7 +246,7 @@ def _conclude(state: _State) -> Verification:
     completeness = _completeness(state)
     levels = {
         "broken": state.integrity.verdict == "broken",
-        "declared loss": bool(state.gaps),
+        "declared loss": any(state.gaps.values()),  # late on the disk counts 0: it is not lost
         "missing": completeness.verdict == "missing",
         "erased": state.erased > 0,
         "open tail": completeness.verdict == "unfinished",
@@ -274,7 +274,7 @@ def _completeness(state: _State) -> Completeness:
         return Completeness(verdict="missing", detail=told)
     if state.missing:
         return Completeness(verdict="missing", detail="gone: " + ", ".join(state.missing[:10]))
-    if state.gaps:
+    if any(state.gaps.values()):
         lost = ", ".join(f"{count} × {reason}" for reason, count in state.gaps.items())
         return Completeness(verdict="missing", detail=f"declared loss: {lost}")
     if state.torn:

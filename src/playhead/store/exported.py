@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from playhead.errors import MissingContent
+from playhead.errors import MissingContent, RunNotFound
 from playhead.event import envelope
 from playhead.store.files import OneRun, read_lines
 
@@ -66,7 +66,9 @@ def parts(path: Path) -> list[Part]:
                 seen.add(run)
                 found.append(Part(run, at, at, number))
         at, number = at + len(line), number + 1
+    if not found:
+        raise RunNotFound(f"{path} is not a timeline", hint="`playhead export` writes one.")
     if len(found) < 2 or not whole or found[0].start:
-        return [Part(found[0].run if found else path.stem, 0, at, 0)]
+        return [Part(found[0].run, 0, at, 0)]
     ends = [part.start for part in found[1:]] + [at]
     return [part._replace(end=end) for part, end in zip(found, ends, strict=True)]
