@@ -26,9 +26,9 @@ PIECES = [b"a", b"Z9_", b" ", b"k" * 7, b"k" * 15, b"k" * 16, b"\n", b"\xff", b"
 @given(st.one_of(st.lists(st.sampled_from(PIECES)).map(b"".join), st.binary(max_size=300)))
 def test_runs_are_the_same(data: bytes) -> None:
     assert speed.find_runs is not None
-    found = speed.find_runs(data, (), b"", 0)
+    found = speed.find_runs(data, (), b"", 0, ())
     assert found == list(redact._runs(data))
-    chosen = speed.find_runs(data, (b"Z9", b"="), b"\n", 100)
+    chosen = speed.find_runs(data, (b"Z9", b"="), b"\n", 100, ())
     assert chosen == [
         (start, end)
         for start, end in found
@@ -41,14 +41,28 @@ def test_every_byte_beside_a_run_at_every_place() -> None:
     for byte in range(256):
         for before in range(35):
             data = b" " * before + b"k" * 15 + bytes([byte]) + b"k" * 3 + b" "
-            assert speed.find_runs(data, (), b"", 0) == list(redact._runs(data)), data
+            assert speed.find_runs(data, (), b"", 0, ()) == list(redact._runs(data)), data
 
 
 @given(st.lists(st.sampled_from([b"PRIVATE KEY", b"PRIVATE", b"V", b" KEY", b"x", b"\0"])).map(b"".join))
 def test_needles_are_found_by_their_rarest_byte(data: bytes) -> None:
-    assert speed.contains is not None
-    for needle in (b"PRIVATE KEY", b"V", b"KEYP", b""):
-        assert speed.contains(data, needle, redact.rarest(needle)) == (needle in data)
+    assert speed.find_runs is not None
+    needles = [(needle, redact.rarest(needle)) for needle in (b"PRIVATE KEY", b"V", b"KEYP", b"")]
+    for chosen in (needles[:1], needles[1:2], needles[2:3], needles[3:], needles[:3], needles[0:3:2], []):
+        telling = tuple(chosen)
+        assert speed.find_runs(data, (), b"", 0, telling) == redact._find_runs(data, (), b"", 0, telling)
+
+
+@given(st.text(min_size=32, max_size=200), st.integers(0, 10**6))
+def test_equal_texts_have_equal_keys_and_others_hardly_ever(text: str, at: int) -> None:
+    assert speed.text_key is not None
+    key = speed.text_key(text)
+    assert key < 0
+    assert speed.text_key("".join(list(text))) == key
+    at %= len(text)
+    changed = text[:at] + ("a" if text[at] != "a" else "b") + text[at + 1 :]
+    assert speed.text_key(changed) != key
+    assert speed.text_key(text + "x") != key
 
 
 def surveyed(value: dict[Any, Any], compiled: bool) -> tuple[Any, ...] | None:
@@ -110,10 +124,13 @@ def test_wrong_arguments_are_errors_and_not_crashes() -> None:
     assert speed.survey is not None
     for needles in (("a",), (b"",), [b"a"]):
         with pytest.raises((TypeError, ValueError)):
-            speed.find_runs(b"x", needles, b"", 0)  # type: ignore[arg-type]
-    assert speed.contains is not None
-    for rare in (b"", b"z", b"ab"):
-        with pytest.raises(ValueError, match="one byte"):
-            speed.contains(b"x", b"ab", rare)
+            speed.find_runs(b"x", needles, b"", 0, ())  # type: ignore[arg-type]
+    for wrong in (((b"ab", b""),), ((b"ab", b"z"),), ((b"ab", b"ab"),), ((b"ab",),), (b"ab",), [(b"ab", b"a")]):
+        with pytest.raises((TypeError, ValueError)):
+            speed.find_runs(b"x", (), b"", 0, wrong)  # type: ignore[arg-type]
+    assert speed.text_key is not None
+    for text in ("short", b"x" * 100):
+        with pytest.raises(ValueError, match="long text"):
+            speed.text_key(text)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         speed.survey([], set(), 1, 1, 1, 1)  # type: ignore[arg-type]

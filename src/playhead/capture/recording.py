@@ -147,10 +147,9 @@ class Recording:
             sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts)
             if sealed is None:
                 return None
-            seq, span, offset = sealed
             if news is not None and self._ledger.cuts == cuts:
-                self._held.remember(seq, news, offset, len(encoded), known)
-            return span
+                self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
+            return sealed.span
         except Exception as problem:
             guard.absorb(problem, self, kind)
             return None

@@ -115,6 +115,7 @@ class Redactor:
             if not rule.in_run
             for needle in rule.needles or ("",)
         )
+        self._telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
 
     @property
     def generation(self) -> int:
@@ -181,18 +182,18 @@ class Redactor:
         return self._fields is not None and self._fields.matches(key)
 
     def _smells(self, data: bytes, values: _Values) -> bool:
-        contains = speed.contains or _contains
-        for rare, needle, pattern in self._anywhere:
-            if contains(data, needle, rare) and (pattern is None or pattern.search(data)):
-                return True
         for form in values.alone:
             if form.rare in data and form.within(data):
                 return True
-        # Every other secret holds a run of key-like characters, and most events have few such runs.
-        if speed.find_runs is None:
-            return any(self._run_smells(data, start, end, values) for start, end in _runs(data))
-        long_from = min(values.shortest, _LONG_RUN_BYTES)
-        suspects = speed.find_runs(data, self._beginnings, _BEFORE, long_from)
+        # Every other secret holds a telling word, or a run of key-like characters, and most events have few such runs.
+        find_runs = speed.find_runs or _find_runs
+        long_from = values.shortest if values.shortest < _LONG_RUN_BYTES else _LONG_RUN_BYTES
+        suspects = find_runs(data, self._beginnings, _BEFORE, long_from, self._telling)
+        if suspects is None:
+            for rare, needle, pattern in self._anywhere:
+                if rare in data and needle in data and (pattern is None or pattern.search(data)):
+                    return True
+            suspects = find_runs(data, self._beginnings, _BEFORE, long_from, ()) or []
         return bool(suspects) and any(self._run_smells(data, start, end, values) for start, end in suspects)
 
     def _run_smells(self, data: bytes, start: int, end: int, values: _Values) -> bool:
@@ -322,8 +323,16 @@ class Redactor:
         return text
 
 
-def _contains(data: bytes, needle: bytes, rare: bytes) -> bool:
-    return rare in data and needle in data
+def _find_runs(
+    data: bytes, needles: object, before: object, long_from: object, telling: tuple[tuple[bytes, bytes], ...]
+) -> list[tuple[int, int]] | None:
+    """Find the long runs of key-like characters; None where a telling word, which comes with its rarest byte, stands.
+
+    The compiled form leaves out runs in which nothing can be, for which it takes the other arguments.
+    """
+    if any(rare in data and needle in data for needle, rare in telling):
+        return None
+    return list(_runs(data))
 
 
 def _runs(data: bytes) -> Iterator[tuple[int, int]]:

@@ -4,33 +4,37 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* contains(data, needle, rare) -> bool: whether the needle stands in the data. `rare` is a byte of the needle that the
- * data hardly ever holds: only around it is there anything to compare. */
-static PyObject *
-contains(PyObject *module, PyObject *args)
+#include <stdint.h>
+
+/* Whether one of the needles stands in the data; -1 with an error set. A needle is a pair: its bytes, and one of them that
+ * the data hardly ever holds, since only around that is there anything to compare. */
+static int
+contains_any(const char *data, Py_ssize_t size, PyObject *needles)
 {
-    const char *data, *needle, *rare;
-    Py_ssize_t size, length, one;
-    if (!PyArg_ParseTuple(args, "y#y#y#", &data, &size, &needle, &length, &rare, &one)) {
-        return NULL;
-    }
-    if (length == 0) {
-        Py_RETURN_TRUE;
-    }
-    const char *in_needle = one == 1 ? memchr(needle, rare[0], length) : NULL;
-    if (in_needle == NULL) {
-        PyErr_SetString(PyExc_ValueError, "contains needs one byte of the needle");
-        return NULL;
-    }
-    Py_ssize_t before = in_needle - needle, after = length - before - 1;
-    const char *at = data + before, *stop = data + size - after;
-    while (at < stop && (at = memchr(at, rare[0], stop - at)) != NULL) {
-        if (memcmp(at - before, needle, length) == 0) {
-            Py_RETURN_TRUE;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
+        const char *needle, *rare;
+        Py_ssize_t length, one;
+        if (!PyArg_Parse(PyTuple_GET_ITEM(needles, i), "(y#y#)", &needle, &length, &rare, &one)) {
+            return -1;
         }
-        at++;
+        if (length == 0) {
+            return 1;
+        }
+        const char *in_needle = one == 1 ? memchr(needle, rare[0], length) : NULL;
+        if (in_needle == NULL) {
+            PyErr_SetString(PyExc_ValueError, "a telling needle comes with one of its bytes");
+            return -1;
+        }
+        Py_ssize_t before = in_needle - needle, after = length - before - 1;
+        const char *at = data + before, *stop = data + size - after;
+        while (at < stop && (at = memchr(at, rare[0], stop - at)) != NULL) {
+            if (memcmp(at - before, needle, length) == 0) {
+                return 1;
+            }
+            at++;
+        }
     }
-    Py_RETURN_FALSE;
+    return 0;
 }
 
 #define PAIR(text) (((text)[0] * 7 + (text)[1]) & 255)
@@ -65,54 +69,14 @@ is_keylike(unsigned char byte)
 
 #define RUN 16 /* characters that make a run */
 
-#if defined(__SSE2__) && (defined(__GNUC__) || defined(__clang__))
-#include <emmintrin.h>
-
-/* One bit for each of 16 bytes: whether it is key-like. */
-static unsigned
-keylike_bits(const unsigned char *bytes)
-{
-    __m128i text = _mm_loadu_si128((const __m128i *)bytes), letter = _mm_or_si128(text, _mm_set1_epi8(0x20));
-    __m128i found = _mm_and_si128(_mm_cmpgt_epi8(letter, _mm_set1_epi8('a' - 1)),
-                                  _mm_cmplt_epi8(letter, _mm_set1_epi8('z' + 1)));
-    found = _mm_or_si128(found, _mm_and_si128(_mm_cmpgt_epi8(text, _mm_set1_epi8('/' - 1)),
-                                              _mm_cmplt_epi8(text, _mm_set1_epi8('9' + 1))));
-    found = _mm_or_si128(found, _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('_')),
-                                             _mm_cmpeq_epi8(text, _mm_set1_epi8('+'))));
-    found = _mm_or_si128(found, _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('=')),
-                                             _mm_cmpeq_epi8(text, _mm_set1_epi8('-'))));
-    return (unsigned)_mm_movemask_epi8(found);
-}
-
-/* Where the next run begins that may begin at `at` or later; `size` if there is none. */
+/* Where the next run begins that may begin at `at` or later; `size` if there is none. `open` says how many key-like bytes
+ * stand just before `at`. */
 static Py_ssize_t
-next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+next_run_plainly(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at, Py_ssize_t open)
 {
-    unsigned open = 0; /* key-like bytes just before `at`, fewer than RUN */
-    for (; at + RUN <= size; at += RUN) {
-        unsigned others = ~keylike_bits(bytes + at) & 0xffff;
-        if (open + (others ? (unsigned)__builtin_ctz(others) : RUN) >= RUN) {
-            return at - open;
-        }
-        open = (unsigned)__builtin_clz(others << 16);
-    }
-    for (Py_ssize_t begun = at - open; at < size; at++) {
-        if (!is_keylike(bytes[at])) {
-            begun = at + 1;
-        }
-        else if (at + 1 - begun >= RUN) {
-            return begun;
-        }
-    }
-    return size;
-}
-#else
-static Py_ssize_t
-next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
-{
-    /* The window of RUN bytes from `at` is read from its end, and moved behind the last byte that is not key-like: most
-     * bytes are never read. */
-    while (at + RUN <= size) {
+    /* A window of RUN bytes is read from its end, and moved behind the last byte that is not key-like: most bytes are
+     * never read. */
+    for (at -= open; at + RUN <= size;) {
         Py_ssize_t back = at + RUN - 1;
         while (back >= at && is_keylike(bytes[back])) {
             back--;
@@ -124,19 +88,74 @@ next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
     }
     return size;
 }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+static int has_avx2;
+
+/* The same, 32 bytes at a time. A byte is key-like where the bits of its two halves have one in common: a bit stands for the
+ * rows of the ASCII table that hold key-like bytes in the same columns. */
+__attribute__((target("avx2"))) static Py_ssize_t
+next_run_by_32(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    /* rows 2: + - /  (1); 3: 0-9 = (2); 4 and 6: 1-15 (4); 5: 0-10 _ (8); 7: 0-10 (16) */
+    const __m128i columns = _mm_setr_epi8(26, 30, 30, 30, 30, 30, 30, 30, 30, 30, 28, 5, 4, 7, 4, 13);
+    const __m128i rows = _mm_setr_epi8(0, 0, 1, 2, 4, 8, 4, 16, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i by_column = _mm256_broadcastsi128_si256(columns), by_row = _mm256_broadcastsi128_si256(rows);
+    const __m256i half = _mm256_set1_epi8(15);
+    Py_ssize_t open = 0;
+    for (; at + 32 <= size; at += 32) {
+        __m256i text = _mm256_loadu_si256((const __m256i *)(bytes + at));
+        __m256i low = _mm256_shuffle_epi8(by_column, text); /* 0 for bytes from 128 on */
+        __m256i high = _mm256_shuffle_epi8(by_row, _mm256_and_si256(_mm256_srli_epi16(text, 4), half));
+        __m256i none = _mm256_cmpeq_epi8(_mm256_and_si256(low, high), _mm256_setzero_si256());
+        uint32_t others = (uint32_t)_mm256_movemask_epi8(none);
+        if (open + (others ? __builtin_ctz(others) : 32) >= RUN) {
+            return at - open;
+        }
+        uint32_t inside = ~others; /* becomes the places at which RUN key-like bytes begin */
+        inside &= inside >> 1;
+        inside &= inside >> 2;
+        inside &= inside >> 4;
+        inside &= inside >> 8;
+        if (inside) {
+            return at + __builtin_ctz(inside);
+        }
+        open = __builtin_clz(others);
+    }
+    return next_run_plainly(bytes, size, at, open);
+}
+
+static Py_ssize_t
+next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    return has_avx2 ? next_run_by_32(bytes, size, at) : next_run_plainly(bytes, size, at, 0);
+}
+#else
+static Py_ssize_t
+next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    return next_run_plainly(bytes, size, at, 0);
+}
 #endif
 
-/* find_runs(data, needles, before, long_from) -> [(start, end), …]: the runs of RUN or more key-like bytes that are worth a
- * look: one of the needles stands in it, one of the bytes of `before` stands before it, or it has `long_from` bytes or
- * more. */
+/* find_runs(data, needles, before, long_from, telling) -> [(start, end), …]: the runs of RUN or more key-like bytes that are
+ * worth a look: one of the needles stands in it, one of the bytes of `before` stands before it, or it has `long_from` bytes
+ * or more. None where one of the telling needles (see contains_any) stands anywhere. */
 static PyObject *
 find_runs(PyObject *module, PyObject *args)
 {
     const unsigned char *bytes, *before;
     Py_ssize_t size, before_size, long_from;
-    PyObject *needles;
-    if (!PyArg_ParseTuple(args, "y#O!y#n", &bytes, &size, &PyTuple_Type, &needles, &before, &before_size, &long_from)) {
+    PyObject *needles, *telling;
+    if (!PyArg_ParseTuple(args, "y#O!y#nO!", &bytes, &size, &PyTuple_Type, &needles, &before, &before_size, &long_from,
+                          &PyTuple_Type, &telling)) {
         return NULL;
+    }
+    int told = contains_any((const char *)bytes, size, telling);
+    if (told) {
+        return told < 0 ? NULL : Py_NewRef(Py_None);
     }
     unsigned char pairs[256] = {0};
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
@@ -186,6 +205,47 @@ is_long(PyObject *first, Py_ssize_t min)
     return PyUnicode_CheckExact(first) && PyUnicode_GET_LENGTH(first) > min;
 }
 
+#define LANES 4 /* of 8 bytes, hashed side by side */
+
+/* A key for a long text: a hash of all of it, several times faster than that of a dict. Equal texts have equal keys, below
+ * zero; texts with equal keys may differ, and whoever finds one compares. */
+static PyObject *
+key_of(PyObject *text)
+{
+    Py_ssize_t size = PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text);
+    const char *data = PyUnicode_DATA(text);
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    uint64_t lanes[LANES] = {odd, (uint64_t)size, ~odd, PyUnicode_KIND(text)}, hash = 0;
+    for (Py_ssize_t at = 0;;) {
+        for (int i = 0; i < LANES; i++) {
+            uint64_t word;
+            memcpy(&word, data + at + 8 * i, 8);
+            lanes[i] = (lanes[i] ^ word) * odd;
+            lanes[i] ^= lanes[i] >> 47;
+        }
+        if (at == size - 8 * LANES) {
+            break;
+        }
+        at = at + 16 * LANES <= size ? at + 8 * LANES : size - 8 * LANES; /* the last step overlaps the one before */
+    }
+    for (int i = 0; i < LANES; i++) {
+        hash = (hash ^ lanes[i]) * odd;
+        hash ^= hash >> 29;
+    }
+    return PyLong_FromLongLong(-(long long)(hash >> 2) - 1);
+}
+
+/* text_key(text) -> int: see key_of. */
+static PyObject *
+text_key(PyObject *module, PyObject *text)
+{
+    if (!PyUnicode_CheckExact(text) || PyUnicode_GET_LENGTH(text) < 8 * LANES) {
+        PyErr_SetString(PyExc_ValueError, "text_key needs a long text");
+        return NULL;
+    }
+    return key_of(text);
+}
+
 #define NOT_PLAIN 1
 
 /* One item of a container: note what is long, queue what has parts. 0, NOT_PLAIN, or -1 with an error set. */
@@ -196,7 +256,10 @@ look_at(PyObject *item, Py_ssize_t min, long long exact, PyObject *todo, PyObjec
     if (PyUnicode_CheckExact(item)) {
         Py_ssize_t size = PyUnicode_GET_LENGTH(item);
         if (size > min) {
-            return PyList_Append(longs, item);
+            PyObject *key = key_of(item);
+            int failed = key == NULL || PyList_Append(longs, key) < 0;
+            Py_XDECREF(key);
+            return failed ? -1 : 0;
         }
         *small += size;
         return 0;
@@ -250,7 +313,7 @@ look_at_dict(PyObject *node, PyObject *usual, Py_ssize_t min, long long exact, P
 }
 
 /* survey(value, usual, min, exact, parts_max, depth_max) -> (longs, lists, dense, floats, unusual), or None where the value
- * is not plain as far as can be told here: its texts over `min`, its arrays that may be over it and do not begin with such a
+ * is not plain as far as can be told here: the keys of its texts over `min`, its arrays that may be over it and do not begin with such a
  * text, its dicts whose small parts are over it, its floats, and its dicts with keys that are not in `usual`. */
 static PyObject *
 survey(PyObject *module, PyObject *args)
@@ -260,6 +323,10 @@ survey(PyObject *module, PyObject *args)
     long long exact;
     if (!PyArg_ParseTuple(args, "O!O!nLnn", &PyDict_Type, &value, &PySet_Type, &usual, &min, &exact, &parts_max,
                           &depth_max)) {
+        return NULL;
+    }
+    if (min < 8 * LANES) {
+        PyErr_SetString(PyExc_ValueError, "survey needs a longer limit for long texts");
         return NULL;
     }
     PyObject *todo = PyList_New(0), *longs = PyList_New(0), *lists = PyList_New(0), *dense = PyList_New(0);
@@ -313,8 +380,8 @@ survey(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"contains", contains, METH_VARARGS, "Look for bytes by the rarest of them."},
     {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
+    {"text_key", text_key, METH_O, "Make a key for a long text."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
     {NULL, NULL, 0, NULL},
 };
@@ -326,5 +393,9 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC
 PyInit__speed(void)
 {
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_cpu_init();
+    has_avx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
     return PyModuleDef_Init(&definition);
 }

@@ -66,12 +66,9 @@ def seal(head: bytes, data: bytes, prev: bytes) -> tuple[bytes, bytes]:
     `head` is everything up to `"data":`, as `head_of` makes it; `data` is JSON. Proves that these bytes are what was
     sealed; says nothing about whether they are true.
     """
-    body = sha256(head)
-    body.update(data)
-    tail = b',"prev":"%b"' % prev
-    body.update(tail)
-    digest = body.hexdigest().encode()
-    return b'%b%b%b,"hash":"%b"}\n' % (head, data, tail, digest), digest
+    body = b"".join((head, data, b',"prev":"', prev, b'"'))
+    digest = sha256(body).hexdigest().encode()
+    return b"".join((body, HASH_OPENS, digest, b'"}\n')), digest
 
 
 def head_of(

@@ -15,7 +15,7 @@ from playhead import _limits
 from playhead.event import speed
 from playhead.event.fingerprint import fingerprint
 from playhead.event.plain import Mark, mark, text_mark
-from playhead.event.survey import NotPlain, first_text, survey, survey_compiled
+from playhead.event.survey import NotPlain, TextKey, first_text, survey, survey_compiled, text_key
 
 dumps = orjson.dumps
 
@@ -76,7 +76,7 @@ class Plainer:
         self.big: dict[int, int] = {}  # id of a container → its approximate size, if over the reference limit
         self.dense: dict[int, Any] = {}  # id → dicts whose own small parts are over it
         self.lists: list[list[Any]] = []  # arrays over it that do not begin with such a text
-        self.long: list[str] = []  # texts over it
+        self.long: list[TextKey] = []  # keys of the texts over it
         self.blobs: list[tuple[str, bytes]] = []
         self.floats: list[float] = []
         self.met: set[int] = set()  # ids of containers
@@ -145,7 +145,7 @@ class Plainer:
         if kind is str:
             self.size = len(value)
             if self.size > _MIN:
-                self.long.append(value)
+                self.long.append(text_key(value))
             return text_mark(value, self.gate) if self.careful else value
         if kind is float:
             if value - value == 0.0:
@@ -182,7 +182,7 @@ class Plainer:
                 length = len(item)
                 if length > _MIN:
                     large += length
-                    self.long.append(item)
+                    self.long.append(text_key(item))
                 else:
                     small += length
                 if not self.careful:
@@ -256,7 +256,7 @@ class Plainer:
                 length = len(item)
                 size += length + 3
                 if length > _MIN:
-                    self.long.append(item)
+                    self.long.append(text_key(item))
                 continue
             else:
                 new = self._any(item, depth)

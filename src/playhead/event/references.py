@@ -15,7 +15,7 @@ import orjson
 from playhead import _limits
 from playhead.event.plain import Mark
 from playhead.event.plainer import Plainer
-from playhead.event.survey import first_text
+from playhead.event.survey import TextKey, first_text, text_key
 
 dumps = orjson.dumps
 
@@ -23,11 +23,13 @@ _MIN = _limits.REFERENCE_BYTES_MIN
 _MAX = _limits.INLINE_BYTES_MAX
 _HEAD = 96  # first bytes of an array's first item, by which one that it may extend is found
 _BRANCHES = 4  # arrays with the same first bytes that are remembered: sub-agents, edited histories
-_FEW = 8  # items; an array of no more is measured before it is remembered
+_FEW, _SMALL = 8, 64  # an array of a few items, the first of them small, is measured before it is remembered
 _COMMA, _BRACKET = b",]"
 
 Where = tuple[Any, "str | int"] | None  # a JSON pointer, as a chain: (parent, last part)
 Place = tuple[int, Where]
+Key = TextKey | bytes
+Known = dict[Key, Any]
 
 
 class _Array(NamedTuple):
@@ -44,20 +46,21 @@ class Placed(NamedTuple):
     arrays: list[tuple[bytes, bytes, int, Where]]  # head, encoded, count, where
 
 
-News = list[str | bytes] | Placed  # a list: its places in the line are found out only if it comes again
+News = list[Key] | Placed  # a list: its places in the line are found out only if it comes again
 
 
 class Held:
     """Remember what one writer wrote to one run, and replace it when it comes again.
 
-    `known` maps content to where it stands. A text is its own key; an object is known by its encoded form, which begins
-    with `{`; an array by `[` and the first bytes of its first item, or, until its place is known, by the text that it
-    begins with. The value is a seq as long as nobody had to know where in that line the content stands; then a Place,
-    or for an array the list of those that begin alike. A seq is known by the offset of its line.
+    `known` maps content to where it stands. A text is known by its `text_key`; an object by its encoded form, which
+    begins with `{`; an array by `[` and the first bytes of its first item, or, until its place is known, by the text
+    that it begins with. The value is a seq as long as nobody had to know where in that line the content stands; then a
+    Place, for a text the list of the texts with that key and their places, for an array the list of those that begin
+    alike. A seq, a number from 0 on, is known by the offset of its line.
     """
 
     __slots__ = ("_read_data", "generation", "held_bytes", "known")
-    known: dict[str | bytes | int, Any]
+    known: Known
     held_bytes: int
 
     def __init__(self, read_data: Callable[[int], Any]) -> None:
@@ -85,7 +88,7 @@ class Held:
         return dumps(value), news
 
     def encode_new(
-        self, value: Any, long: list[str], lists: list[list[Any]], dense: Iterable[Any]
+        self, value: Any, long: list[TextKey], lists: list[list[Any]], dense: Iterable[Any]
     ) -> tuple[bytes, News | None] | None:
         """Encode a value of which nothing was held before and nothing is too large; None where that is not so."""
         held = self.known.keys()
@@ -96,16 +99,17 @@ class Held:
             return encoded, None
         if len(encoded) > _MAX:
             return None
-        content: list[str | bytes] = [*long]
+        content: list[Key] = [*long]
         for array in lists:
-            if len(array) > _FEW or len(dumps(array)) > _MIN:
-                content.append(_head(array))
+            first = dumps(array[0])
+            if len(first) > _SMALL or len(array) > _FEW or len(dumps(array)) > _MIN:
+                content.append(b"[" + first[:_HEAD])
         for item in dense:
             if item is not value and len(known_as := dumps(item)) > _MIN:
                 content.append(known_as)
         return (encoded, content) if len(content) == len(long) or held.isdisjoint(content) else None
 
-    def remember(self, seq: int, news: News, offset: int, size: int, known: dict[str | bytes | int, Any]) -> None:
+    def remember(self, seq: int, news: News, offset: int, size: int, known: Known) -> None:
         """Note content that line `seq`, which begins at byte `offset` and has `size` bytes of data, now holds.
 
         `known` is what was known when the line was made: if all was forgotten since, so is this.
@@ -120,15 +124,18 @@ class Held:
         if self.held_bytes > _limits.HELD_BYTES_MAX:
             self.forget()
 
-    def _remember_placed(self, seq: int, news: Placed, known: dict[str | bytes | int, Any]) -> None:
+    def _remember_placed(self, seq: int, news: Placed, known: Known) -> None:
         for content, where in news.content:
-            known[content] = (seq, where)
+            if isinstance(content, str):
+                _add_text(known, content, (seq, where))
+            else:
+                known[content] = (seq, where)
             self.held_bytes += len(content)
         for head, encoded, count, where in news.arrays:
             self._remember_array(head, _Array(encoded[:-1], count, seq, where), known)
             self.held_bytes += len(encoded)
 
-    def _remember_array(self, head: bytes, array: _Array, known: dict[str | bytes | int, Any]) -> None:
+    def _remember_array(self, head: bytes, array: _Array, known: Known) -> None:
         branches = known.get(head)
         if type(branches) is not list:
             branches = []
@@ -143,7 +150,7 @@ class Held:
         ident = id(value)
         if ident in plainer.dense and not root and big[ident] <= _MAX:
             encoded = dumps(value)
-            if (place := self._placed(encoded)) is not None:
+            if type(place := self._found(encoded)) is tuple:
                 return _same(place)
             if len(encoded) > _MIN:
                 news.content.append((encoded, where))
@@ -215,21 +222,23 @@ class Held:
 
     def _candidates(self, head: bytes, value: list[Any]) -> list[_Array]:
         """Return the held arrays that begin with this head."""
-        found = self.known.get(head)
-        if found is None and (text := first_text(value)) is not None:
-            found = self.known.get(text)
-        if type(found) is int:
-            self._place(found)
-            found = self.known.get(head)
+        found = self._found(head)
+        if found is None and (text := first_text(value)) is not None and self._found(text_key(text)) is not None:
+            found = self._found(head)
         return found if type(found) is list else []
 
-    def _placed(self, content: str | bytes) -> Place | None:
-        """Return where a text or an object stands, finding it out if need be; None if it is not held."""
-        found = self.known.get(content)
+    def _found(self, key: Key) -> Any:
+        """Return what is known under a key, with its place in the line, which is found out if need be."""
+        found = self.known.get(key)
         if type(found) is int:
             self._place(found)
-            found = self.known.get(content)
-        return found if type(found) is tuple else None
+            found = self.known.get(key)
+        return found
+
+    def _text_place(self, text: str) -> Place | None:
+        """Return where a text stands; None if it is not held."""
+        found = self._found(text_key(text))
+        return next((place for held, place in found if held == text), None) if type(found) is list else None
 
     def _place(self, seq: int) -> None:
         """Find out where in line `seq` the content stands that is held from it."""
@@ -241,8 +250,8 @@ class Held:
             node, where = todo.pop()
             kind = type(node)
             if kind is str:
-                if self.known.get(node) == seq:
-                    self.known[node] = (seq, where)
+                if len(node) > _MIN:
+                    _add_text(self.known, node, (seq, where))
             elif kind is dict:
                 if where is not None and self.known.get(encoded := dumps(node)) == seq:
                     self.known[encoded] = (seq, where)
@@ -258,7 +267,7 @@ class Held:
                 todo.extend((item, (where, position)) for position, item in enumerate(node))
 
     def _text(self, value: str, where: Where, plainer: Plainer, news: Placed) -> Any:
-        if (place := self._placed(value)) is not None:
+        if (place := self._text_place(value)) is not None:
             return _same(place)
         if len(value) > _MAX or (len(value) * 4 > _MAX and len(value.encode()) > _MAX):
             return plainer.spill(value.encode(), "text")
@@ -268,6 +277,14 @@ class Held:
     def _spill_if_large(self, value: Any, plainer: Plainer) -> Any:
         encoded = dumps(value)
         return plainer.spill(encoded, "json") if len(encoded) > _MAX else value
+
+
+def _add_text(known: Known, text: str, place: Place) -> None:
+    """Note the place of a text beside those of others with its key; of many, the last few."""
+    key = text_key(text)
+    found = known.get(key)
+    others = [(held, at) for held, at in found if held != text] if type(found) is list else []
+    known[key] = [(text, place), *others[: _BRANCHES - 1]]
 
 
 def _head(value: list[Any]) -> bytes:

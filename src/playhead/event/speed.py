@@ -9,10 +9,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-Surveyed = tuple[list[str], list[Any], list[Any], list[float], list[Any]]
+Surveyed = tuple[list[Any], list[Any], list[Any], list[float], list[Any]]
 
-contains: Callable[[bytes, bytes, bytes], bool] | None = None
-find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int], list[tuple[int, int]]] | None = None
+Telling = tuple[tuple[bytes, bytes], ...]
+Found = list[tuple[int, int]] | None
+find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int, Telling], Found] | None = None
+text_key: Callable[[str], int] | None = None
 survey: Callable[[dict[Any, Any], set[str], int, int, int, int], Surveyed | None] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
@@ -22,4 +24,4 @@ if os.environ.get("PLAYHEAD_PURE") != "1":
         pass  # no compiler where this was installed
     else:
         compiled: Any = _speed
-        contains, find_runs, survey = compiled.contains, compiled.find_runs, compiled.survey
+        find_runs, survey, text_key = compiled.find_runs, compiled.survey, compiled.text_key

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
+TextKey = str | int
 SURVEYED_MAX = 100_000  # parts that the fast walk looks at
 
 
@@ -28,7 +29,7 @@ def survey(plainer: Plainer, value: dict[str, Any]) -> None:
     todo: list[Any] = [value]
     parts = depth = 0
     level_end = 1
-    long, usual = plainer.long, plainer.keys.usual
+    long, usual, key = plainer.long, plainer.keys.usual, speed.text_key
     for at, node in enumerate(todo):
         if at == level_end:
             depth, level_end = depth + 1, len(todo)
@@ -44,7 +45,7 @@ def survey(plainer: Plainer, value: dict[str, Any]) -> None:
             if kind is str:
                 size = len(item)
                 if size > _MIN:
-                    long.append(item)
+                    long.append(item if key is None else key(item))
                 else:
                     small += size
             elif kind is dict or kind is list:
@@ -80,6 +81,14 @@ def _look_at_keys(plainer: Plainer, value: dict[Any, Any]) -> None:
     for key in value:
         if key not in plainer.keys.usual and not plainer.key_is_plain(key, value):
             raise NotPlain
+
+
+def text_key(text: str) -> TextKey:
+    """Return what a long text is looked up by; texts with the same key may differ.
+
+    The compiled part makes a number of it, so that the text need not be kept. Without that, a text is its own key.
+    """
+    return text if speed.text_key is None else speed.text_key(text)
 
 
 def first_text(array: list[Any]) -> str | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import orjson
 
 from playhead._clock import Clock, parse_utc, utc_text
@@ -26,7 +27,7 @@ Data = bytes | Callable[[int, str], bytes]
 SetAside = Callable[[bytes], str]
 
 
-class Sealed(NamedTuple):
+class Sealed(msgspec.Struct, frozen=True, gc=False):
     """Where an event went."""
 
     seq: int
