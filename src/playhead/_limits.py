@@ -12,7 +12,7 @@ DEPTH_MAX: Final = 100  # deeper values are cut off visibly, with `$repr`
 PARTS_MAX: Final = 200_000  # written again because they are shared; the rest is cut off, with `$repr`, and counted
 CYCLIC_PARTS_MAX: Final = 20_000  # the same for a value that contains itself
 REPR_CHARACTERS_MAX: Final = 10_000  # of the repr of a value that cannot be restored; the rest is counted
-FINGERPRINT_CONTAINERS_MAX: Final = 100_000  # that a digest of what is cut off looks at more than once
+FINGERPRINT_CONTAINERS_MAX: Final = 10_000  # that a digest of what is cut off looks at more than once
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024  # content one writer remembers in order to refer to it
 
 # Names

@@ -203,7 +203,8 @@ def test_a_callable_policy_is_asked_recorded_and_enforced(answer: Any, decision:
 ODD_NAMES = {
     "../out": "out", "/etc/passwd": "etc/passwd", "a/../../b": "a/b", "": "unnamed", "nul": "_nul", "a\0b": "a_b",
     "x" * 300: "x" * 200, "x" * 300 + ".md": "x" * 197 + ".md", "a\\b": "a_b", "c:": "c_", "...": "unnamed",
-    "report: final?.md": "report_ final_.md", "/".join("abcdefghijkl"): "e/f/g/h/i/j/k/l",
+    "report: final?.md": "report_ final_.md", "a\u00a0": "a", "\u3000x.": "x", "a/\u2003/b": "a/b", "\u00a0": "unnamed",
+    "a" * 193 + "/console_output.md": "unnamed.md", "/".join("abcdefghijkl"): "e/f/g/h/i/j/k/l",
 }  # fmt: skip
 
 

@@ -181,25 +181,52 @@ def test_a_cycle_ends_with_a_mark() -> None:
     assert stored(table) == {"a": {"up": {"$cycle": 2}}}
 
 
-@pytest.mark.parametrize("first", [["x"], [(1,)], {"x": {1}}], ids=["plain", "tuple", "set"])
-def test_shared_parts_do_not_explode(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+    left: Any
+    right: Any
+
+
+PAIRS: dict[str, Any] = {
+    "list": lambda x: [x, x],
+    "dict": lambda x: {"a": x, "b": x},
+    "tuple": lambda x: (x, x),
+    "object": lambda x: _Pair(x, x),
+    "set of pairs": lambda x: frozenset([(x, 1), (x, 2)]),
+    "objects in lists": lambda x: [_Pair(x, 1), (x, 2)],
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_shared_parts_do_not_explode(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_limits, "PARTS_MAX", 2_000)
     monkeypatch.setattr(Plainer, "room", 2_000)
+    monkeypatch.setattr(_limits, "DEPTH_MAX", 400)
+    monkeypatch.setattr(Plainer, "depth_max", 400)
 
     def deep(first: Any) -> Any:
-        for _ in range(60):  # 2^60 when written out
-            first = [first, first]
+        for _ in range(45):  # 2^45 when written out
+            first = PAIRS[pair](first)
         return first
 
-    def wide(first: Any) -> Any:
-        return [[[[first] * 1000] * 1000] * 1000] * 1000
-
-    for make in (lambda x: {"v": deep(x)}, lambda x: {"v": wide(x)}, lambda x: [deep(x), b"odd"]):
-        written = orjson.dumps(plain(make(first)))
-        assert len(written) < 1_000_000
+    for make in (lambda x: {"v": deep(x)}, lambda x: [deep(x), b"odd"]):
+        written = orjson.dumps(plain(make("x")))
+        assert len(written) < 2_000_000
         assert b"<more of a value whose parts are shared too often>" in written
-        assert orjson.dumps(plain(make(first))) == written
-        assert orjson.dumps(plain(make([first, "other"]))) != written
+        assert orjson.dumps(plain(make("x"))) == written
+        assert orjson.dumps(plain(make("y"))) != written
+
+
+def test_what_is_shared_often_on_one_level_is_only_long() -> None:
+    value = {"same": [(0, 0)] * 300_000, "lists": [[0]] * 300_000, "number": [Decimal(1)] * 300_000}
+    assert restore(stored(value)) == value
+
+
+def test_sets_in_sets_have_a_digest_too() -> None:
+    deep: Any = frozenset([1])
+    for _ in range(3000):
+        deep = frozenset([deep])
+    assert fingerprint(deep)
 
 
 def test_a_value_is_cut_for_what_is_shared_and_never_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -377,6 +378,31 @@ def test_the_request_of_a_method_is_made_from_the_call() -> None:
             playhead.Envelope.of_call(call, 1, 2, 3)
 
 
+def test_the_object_of_a_method_tells_requests_apart_where_it_has_fields() -> None:
+    @dataclasses.dataclass
+    class Bot:
+        model: str
+
+        @playhead.agent("bot")
+        def ask(self, question: str) -> str:
+            return self.model
+
+    @playhead.agent("plain")
+    def plain(self: str, x: int = 1) -> str:
+        return self
+
+    Bot("one").ask("hi")
+    assert playhead.find(playhead.Envelope.of_call(Bot("one").ask, "hi")) is not None
+    assert playhead.find(playhead.Envelope.of_call(Bot("two").ask, "hi")) is None
+    plain("one")
+    assert playhead.find(playhead.Envelope.of_call(plain, "two")) is None
+
+
+def test_a_text_about_redaction_is_found_again() -> None:
+    record("mine", input="a log says [redacted: name]")
+    assert playhead.find(playhead.Envelope("agent", "a log says [redacted: name]")) is not None
+
+
 def test_an_envelope_as_the_only_argument_is_the_request() -> None:
     @playhead.agent
     def agent(request: playhead.Envelope) -> str:
@@ -388,6 +414,17 @@ def test_an_envelope_as_the_only_argument_is_the_request() -> None:
     assert found.playback().payload == "sum up"
 
 
+KEYS = ("sk-ant-" + "a1B2" * 8, "sk-ant-" + "c3D4" * 8)
+SECRETS: dict[str, Any] = {
+    "text": lambda key: f"key {key}",
+    "field": lambda key: {"password": key[8:]},
+    "bytes": lambda key: f"key {key}".encode(),
+    "large bytes": lambda key: f"key {key}".encode() + b"\x00" * 400,
+    "key": lambda key: {key: 1},
+    "odd text": lambda key: "\ud800" + key,
+}
+
+
 class Opaque:
     def __init__(self, question: int) -> None:
         self.question = question
@@ -395,9 +432,9 @@ class Opaque:
 
 @pytest.mark.parametrize(
     ("asked", "other"),
-    [(Opaque(1), Opaque(2)), ("key sk-ant-" + "a1B2" * 8, "key sk-ant-" + "c3D4" * 8), ({"password": "hunter22"}, {"password": "hunter23"})],
-    ids=["object", "secret", "field"],
-)  # fmt: skip
+    [(Opaque(1), Opaque(2)), *((make(KEYS[0]), make(KEYS[1])) for make in SECRETS.values())],
+    ids=["object", *SECRETS],
+)
 def test_what_cannot_be_compared_is_never_taken_for_the_same(asked: Any, other: Any) -> None:
     record("mine", input={"asked": asked})
     with pytest.warns(UserWarning, match="no run can be known to answer it"):

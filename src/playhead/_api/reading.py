@@ -22,7 +22,7 @@ from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadErr
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
-from playhead.replay.playback import PlaybackResult, envelope_hashes, incomparable, playback, settled_envelopes
+from playhead.replay.playback import PlaybackResult, envelope_hashes, incomparable, playback
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
 from playhead.store.base import Store
@@ -179,7 +179,7 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
     if not isinstance(reference, (str, Path)) or not text:
         raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
     is_path = isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", "..")
-    if is_path and (isinstance(reference, Path) or os.path.exists(text)):
+    if is_path and (isinstance(reference, Path) or os.path.isfile(text) or layout.timeline(Path(text)).exists()):
         return _load_path(Path(text), files)
     if not _is_text(text):
         raise RunNotFound(f"no run answers to {text!r} in {files.root}")
@@ -252,7 +252,7 @@ def find(
     run answers to such a request, unless `partly` says that the rest is enough.
     """
     _check_status(status)
-    if not partly and (what := next(filter(None, map(incomparable, settled_envelopes(envelope))), None)):
+    if not partly and (what := incomparable(envelope)) is not None:
         warnings.warn(f"playhead.find: the request holds {what}; no run can be known to answer it", stacklevel=2)
         return None
     files = open_store(store)

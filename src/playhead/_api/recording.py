@@ -12,9 +12,10 @@ from playhead.capture import guard
 from playhead.capture.record import Record
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Policy, Scope, live, policies
-from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around
+from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around, is_method
 from playhead.errors import BadName, PolicyDenied, UsageError
 from playhead.event import kinds
+from playhead.event.plain import fields_of
 from playhead.store.base import Store
 from playhead.store.layout import artifact_name, cleaned
 
@@ -67,7 +68,11 @@ def agent(name_or_function: Any = None, /, **options: Any) -> Any:
         def request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             asked = arguments_of(function, args, kwargs)
             only = next(iter(asked.values())) if len(asked) == 1 else None
-            return only if isinstance(only, Envelope) else asked
+            if isinstance(only, Envelope):
+                return only
+            if args and is_method(function) and fields_of(args[0], type(args[0])) is not None:
+                asked = {"self": args[0], **asked}  # what it is made of may decide the answer
+            return asked
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
             return Record(name, input=request(args, kwargs), function=function, agent=described, **options)

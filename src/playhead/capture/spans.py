@@ -213,8 +213,8 @@ class ToolCall(Span):
 def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name; where they do not fit, as they came.
 
-    The object of a method is left out: it is not part of the question, and its repr differs from run to run. Defaults
-    that are plain values are there, so that a call is the same whether or not it spells them out.
+    The object of a method is left out: its repr differs from run to run. Defaults that are plain values are there, so
+    that a call is the same whether or not it spells them out.
     """
     try:
         signature = _signature(function)
@@ -228,7 +228,7 @@ def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
                 out[name] = parameter.default
             continue
         value = bound.arguments[name]
-        if position == 0 and name in ("self", "cls"):
+        if position == 0 and name in ("self", "cls") and is_method(function):
             continue
         match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:
@@ -238,6 +238,12 @@ def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
             case _:
                 out[name] = value
     return out
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Say whether a function was defined in the body of a class."""
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    return owner != "" and not owner.endswith("<locals>")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -188,9 +188,15 @@ def _mark_by_trait(value: Any, kind: type) -> Any:
         return Mark({"$path": str(value)})
     if isinstance(value, tuple):
         return Mark({"$tuple": list(value), "type": class_name(kind)})
-    fields = _fields_of(value, kind)
+    fields = fields_of(value, kind)
     if fields is not None:
-        return Mark({"$object": class_name(kind), "fields": _mark_dict(fields)})
+        out = Mark({"$object": class_name(kind), "fields": _mark_dict(fields)})
+        held = next((content(value) for base, content in _CONTENT.items() if isinstance(value, base)), None)
+        if held is not None:  # also a list or a dict, with items of its own
+            out["value"] = held
+        return out
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar
+        return Mark({"$as": class_name(kind), "value": value.item()})
     for base in _CONTENT:
         if isinstance(value, base):
             plain = _CONTENT[base](value)  # what it holds, whatever its own methods answer
@@ -201,14 +207,15 @@ def _mark_by_trait(value: Any, kind: type) -> Any:
     return Mark({"$repr": _short(_ADDRESS.sub(" at 0x…", repr(value))), "type": class_name(kind)})
 
 
-def _fields_of(value: Any, kind: type) -> Mapping[str, Any] | None:
+def fields_of(value: Any, kind: type) -> Mapping[str, Any] | None:
+    """Return the fields of a dataclass, pydantic model, msgspec struct or attrs object; None for anything else."""
     if kind is type or isinstance(value, type):
         return None
     if dataclasses.is_dataclass(kind):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(kind, "model_fields") and hasattr(kind, "model_dump"):  # pydantic 2, without importing it
-        dumped: Mapping[str, Any] = value.model_dump(warnings=False)
-        return dumped
+        extra = getattr(value, "__pydantic_extra__", None) or {}
+        return {**{name: getattr(value, name) for name in kind.model_fields}, **extra}
     if hasattr(kind, "__struct_fields__"):  # msgspec
         return {name: getattr(value, name) for name in kind.__struct_fields__}
     if hasattr(kind, "__attrs_attrs__"):

@@ -22,6 +22,7 @@ dumps = orjson.dumps
 _MIN = _limits.REFERENCE_BYTES_MIN
 _EXACT = _limits.INTEGER_EXACT_MAX
 _TRACKED_FROM = 5  # cycles are looked for from this depth on: most values never get there
+_SHARED_TIMES = 10  # that the parts of a value may be written out, beside what PARTS_MAX allows
 _USUAL_KEYS_MAX = 4096
 
 BinaryGate = Callable[[bytes], bytes]
@@ -80,6 +81,8 @@ class Plainer:
         self.blobs: list[tuple[str, bytes]] = []
         self.floats: list[float] = []
         self.met: set[int] = set()  # ids of containers
+        self.fresh: set[int] = set()  # of those that marks are made of
+        self.digests: dict[int, str] = {}  # of what was cut off for its depth
         self.kept: list[Any] = []  # what was made on the way, so that no id is used twice
         self.path: list[int] = []  # ids of the containers we are in, below the first few levels
         self.gate = gate
@@ -159,9 +162,8 @@ class Plainer:
         return self._odd(value, depth)
 
     def _dict(self, value: dict[str, Any], depth: int) -> Any:
-        if id(value) in self.met and (stop := self._again(value)) is not None:
+        if (stop := self._meet(value, len(value))) is not None:
             return stop
-        self.met.add(id(value))
         tracked = depth >= self.tracked_from and type(value) is not Mark  # a mark stands for what is tracked already
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
@@ -218,8 +220,16 @@ class Plainer:
     def _pairs(self, value: dict[Any, Any]) -> Mark:
         self.secret_fields = True  # its keys are not looked at one by one: redaction does that
         pairs = Mark({"$dict": [[key, item] for key, item in value.items()]})
-        self.kept.append(pairs)
+        self._made(pairs)
         return pairs
+
+    def _made(self, marked: Any) -> None:
+        """Note containers that stand for a value and are not part of it: they are met once, and give no room."""
+        self.kept.append(marked)
+        for inner in (marked, *marked.values()) if type(marked) is Mark else ():
+            self.fresh.add(id(inner))
+            if type(inner) is list:
+                self.fresh.update(id(pair) for pair in inner if type(pair) is list)
 
     def key_is_plain(self, key: Any, owner: dict[Any, Any]) -> bool:
         """Look at a key that is not among the usual ones."""
@@ -238,9 +248,8 @@ class Plainer:
         return True
 
     def _list(self, value: list[Any], depth: int) -> Any:
-        if id(value) in self.met and (stop := self._again(value)) is not None:
+        if (stop := self._meet(value, len(value))) is not None:
             return stop
-        self.met.add(id(value))
         tracked = depth >= self.tracked_from
         if tracked and (stop := self._enter(value, depth)) is not None:
             return stop
@@ -278,11 +287,15 @@ class Plainer:
     def _odd(self, value: Any, depth: int) -> Any:
         if type(value) in (bytes, bytearray, memoryview):
             return self._binary(value)
+        if (stop := self._meet(value, 2)) is not None:
+            return stop
         tracked = depth >= self.tracked_from
-        if tracked and (stop := self._enter(value, depth)) is not None:
+        # Its mark takes two levels: what is too deep is cut off here, as a whole, and not within the mark.
+        if tracked and (stop := self._enter(value, depth + 2)) is not None:
             return stop
         marked = mark(value)
-        self.kept.append(marked)
+        self._made(marked)
+        self.kept.append(value)
         name = next(iter(marked)) if type(marked) is Mark else ""
         out = self._any(marked, depth + 1)
         if name in ("$set", "$frozenset") and name in out:
@@ -320,14 +333,25 @@ class Plainer:
             return Mark({"$cycle": len(self.path) - self.path.index(id(value))})
         if depth > self.depth_max:
             self.cut = True
-            told, digest = f"<nested more than {self.depth_max} levels>", fingerprint(value)
-            return Mark({"$repr": told, "type": type(value).__name__, "digest": digest})
+            if id(value) not in self.digests:
+                self.digests[id(value)] = fingerprint(value)
+                self.kept.append(value)
+            told = f"<nested more than {self.depth_max} levels>"
+            return Mark({"$repr": told, "type": type(value).__name__, "digest": self.digests[id(value)]})
         self.path.append(id(value))
         return None
 
-    def _again(self, value: Any) -> Mark | None:
-        """Say why a container that was met before is not gone into once more."""
-        self.room -= 1 + len(value)
+    def _meet(self, value: Any, parts: int) -> Mark | None:
+        """Say why a container that was met before is not gone into once more.
+
+        One that is shared often and one level deep is only long; what explodes is shared on many levels.
+        """
+        if id(value) not in self.met:
+            self.met.add(id(value))
+            if id(value) not in self.fresh:
+                self.room += _SHARED_TIMES * (1 + parts)
+            return None
+        self.room -= 1 + parts
         if self.room >= 0:
             return None
         if not self.cutting:

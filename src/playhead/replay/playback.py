@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -88,37 +89,43 @@ def check_envelope(reader: RunReader, envelope: Envelope | Mapping[str, Any]) ->
         )
 
 
+_PLACEHOLDER = re.compile(r"\[redacted:[a-z0-9-]+\]")
+
+
 def envelope_hashes(envelope: Envelope | Mapping[str, Any]) -> list[str]:
     """Return the hashes that a run of this request may have, here and now: with the redaction that is in force."""
-    return list(dict.fromkeys(hash_of(settled) for settled in settled_envelopes(envelope)))
+    return list(dict.fromkeys(hash_of(settled) for settled, _ in settled_envelopes(envelope)))
 
 
-def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a request as it would be recorded.
+def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, int]]]:
+    """Return a request as it would be recorded, and what was redacted in it.
 
     A mapping comes from JSON, where a recorded request has its marks (`$tuple`) as keys: it is read both ways.
     """
     gate = Gate(shared_redactor(default_settings()))
     asked = envelope if isinstance(envelope, Envelope) else Envelope.from_dict(envelope)
-    found = [gate.settle(asked.as_dict())[0]]
+    found = [gate.settle(asked.as_dict())]
     if not isinstance(envelope, Envelope):
-        found.append(gate.settle(as_marks(asked.as_dict()))[0])
+        found.append(gate.settle(as_marks(asked.as_dict())))
     return found
 
 
-def incomparable(value: Any) -> str | None:
-    """Say what in a settled request is not compared by its hash: what was redacted, and objects known by their repr."""
-    todo = [value]
+def incomparable(envelope: Envelope | Mapping[str, Any]) -> str | None:
+    """Say what in a request its hash does not compare: what is redacted, now or before, and what has only its repr."""
+    settled = settled_envelopes(envelope)
+    if any(redacted for _, redacted in settled):
+        return "something that is redacted"
+    todo: list[Any] = [value for value, _ in settled]
     while todo:
         node = todo.pop()
         if isinstance(node, list):
             todo.extend(node)
         elif isinstance(node, str):
-            if "[redacted:" in node:
+            if _PLACEHOLDER.search(node):
                 return "something that was redacted"
         elif isinstance(node, dict):
             first = next(iter(node), "")
-            if first == "$redacted":
+            if first == "$redacted" or any(map(_PLACEHOLDER.search, node)):
                 return "something that was redacted"
             if first == "$repr" and "digest" not in node:
                 return f"an object of {node.get('type')}, which is recorded by its repr alone"

@@ -126,18 +126,24 @@ def artifact_name(name: str, bytes_max: int = _limits.ARTIFACT_NAME_BYTES_MAX) -
 
 def cleaned(name: str) -> str:
     """Return a name that a file can have, as near to the given one as can be."""
-    parts = []
-    for part in name.split("/"):
-        part = _FORBIDDEN.sub("_", part).strip(" .")
-        if part.split(".")[0].strip().lower() in _RESERVED:
-            part = f"_{part}"
-        parts += [part] if part else []
+    parts = [part for part in map(_cleaned_part, name.split("/")) if part]
     parts[: -_limits.ARTIFACT_DEPTH_MAX] = []
     stem, dot, ending = "/".join(parts).rpartition(".")
     if not dot or "/" in ending or len(ending) > _ENDING_CHARACTERS_MAX:
         stem, dot, ending = "/".join(parts), "", ""
     room = _limits.ARTIFACT_NAME_BYTES_MAX - len(f"{dot}{ending}".encode())
-    return stem.encode()[:room].decode(errors="ignore").rstrip(" ./") + dot + ending or "unnamed"
+    short = stem.encode()[:room].decode(errors="ignore") + dot + ending
+    try:
+        return str(artifact_name("/".join(filter(None, map(_cleaned_part, short.split("/"))))))
+    except BadName:  # cut in an unlucky place
+        return f"unnamed{dot}{ending}"
+
+
+def _cleaned_part(part: str) -> str:
+    part = _FORBIDDEN.sub("_", part)
+    while part != (part := part.strip().strip(".")):
+        pass
+    return f"_{part}" if part.split(".")[0].strip().lower() in _RESERVED else part
 
 
 def numbered(name: str) -> Iterator[str]:
