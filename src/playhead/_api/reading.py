@@ -22,7 +22,7 @@ from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadErr
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
-from playhead.replay.playback import PlaybackResult, envelope_hashes, incomparable, playback
+from playhead.replay.playback import PlaybackResult, hashes_of, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
 from playhead.store.base import Store
@@ -252,12 +252,13 @@ def find(
     run answers to such a request, unless `partly` says that the rest is enough.
     """
     _check_status(status)
-    if not partly and (what := incomparable(envelope)) is not None:
+    settled = settled_envelopes(envelope)
+    if not partly and (what := incomparable(settled)) is not None:
         warnings.warn(f"playhead.find: the request holds {what}; no run can be known to answer it", stacklevel=2)
         return None
     files = open_store(store)
     with open_index(files) as index:
-        for wanted in envelope_hashes(envelope):
+        for wanted in hashes_of(settled):
             run = index.find_envelope(wanted, status=status)
             while run is not None:
                 found = Run(files, run)

@@ -17,6 +17,7 @@ from playhead.event import speed
 from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
 from playhead.event.survey import SURVEYED_MAX
+from playhead.store.layout import cleaned
 
 _PLACEHOLDER = re.compile(r"\[redacted:([^\]]+)\]")
 _MIN, _EXACT = _limits.REFERENCE_BYTES_MIN, _limits.INTEGER_EXACT_MAX
@@ -111,11 +112,7 @@ class Gate:
         """Redact the name of an artifact, in a form that is still the name of a file."""
         self._learn()
         clean = self.redactor.redact_text(name, counts)
-        if clean == name:
-            return name
-        # What is put in may be longer than what was taken out.
-        short = _PLACEHOLDER.sub(r"redacted-\1", clean).encode()[: _limits.ARTIFACT_NAME_BYTES_MAX]
-        return short.decode(errors="ignore").rstrip("./ ")
+        return name if clean == name else cleaned(_PLACEHOLDER.sub(r"redacted-\1", clean))
 
     def file(self, data: bytes) -> tuple[bytes, dict[str, int]]:
         """Redact the bytes of an artifact, and count what was removed."""

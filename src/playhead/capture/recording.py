@@ -180,7 +180,7 @@ class Recording:
             name = self._gate.file_name(name, counts)
             self._count(counts)
             stored = self.store.put_file(self.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
-        except OSError as problem:
+        except (OSError, PlayheadError) as problem:
             guard.absorb(problem, self, f"artifact {name}")
             return None
         self.emit(

@@ -1,4 +1,4 @@
-/* The inner loops of recording that cost most in Python. plainer.py and capture/redact.py have the same in
+/* The inner loops of recording that cost most in Python. survey.py and capture/redact.py have the same in
  * Python, which are used where this was not compiled; a test compares the two. Nothing here calls back into Python code:
  * only exact built-in types are looked at, so no object can change while it is read. */
 #define PY_SSIZE_T_CLEAN

@@ -89,15 +89,21 @@ def check_envelope(reader: RunReader, envelope: Envelope | Mapping[str, Any]) ->
         )
 
 
+Settled = tuple[dict[str, Any], dict[str, int]]  # a request as it would be recorded, and what was redacted in it
 _PLACEHOLDER = re.compile(r"\[redacted:[a-z0-9-]+\]")
 
 
 def envelope_hashes(envelope: Envelope | Mapping[str, Any]) -> list[str]:
     """Return the hashes that a run of this request may have, here and now: with the redaction that is in force."""
-    return list(dict.fromkeys(hash_of(settled) for settled, _ in settled_envelopes(envelope)))
+    return hashes_of(settled_envelopes(envelope))
 
 
-def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, int]]]:
+def hashes_of(settled: list[Settled]) -> list[str]:
+    """Return the hashes of a request that was settled in one way or two."""
+    return list(dict.fromkeys(hash_of(request) for request, _ in settled))
+
+
+def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[Settled]:
     """Return a request as it would be recorded, and what was redacted in it.
 
     A mapping comes from JSON, where a recorded request has its marks (`$tuple`) as keys: it is read both ways.
@@ -110,9 +116,8 @@ def settled_envelopes(envelope: Envelope | Mapping[str, Any]) -> list[tuple[dict
     return found
 
 
-def incomparable(envelope: Envelope | Mapping[str, Any]) -> str | None:
+def incomparable(settled: list[Settled]) -> str | None:
     """Say what in a request its hash does not compare: what is redacted, now or before, and what has only its repr."""
-    settled = settled_envelopes(envelope)
     if any(redacted for _, redacted in settled):
         return "something that is redacted"
     todo: list[Any] = [value for value, _ in settled]
