@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from playhead.capture.scope import Scope, current, policies
+from playhead.capture.scope import Scope, ambient, ambient_lane, current, policies
 
 INTERNAL_THREAD = "playhead-sync"
 
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 _open = 0
 _originals: list[tuple[Any, str, Any]] = []
 _submitting = threading.local()
-_forking: Scope | None = None
+_forking: contextvars.Context | None = None
 
 
 def install() -> None:
@@ -56,12 +56,14 @@ def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 def _child_context() -> contextvars.Context | None:
     """Return the context for work that begins here: with a lane of its own if a run is open; None if nothing is."""
-    scope = current.get()
-    if scope is None and not policies.get():
+    scope, process = current.get(), ambient()
+    if scope is None and process is None and not policies.get():
         return None
     context = contextvars.copy_context()
     if scope is not None:
         context.run(current.set, Scope(scope.recording, scope.span, scope.lane.spawn()))
+    elif process is not None:
+        context.run(ambient_lane.set, process.lane_here().spawn())
     return context
 
 
@@ -102,15 +104,17 @@ def _create_task(original: Any) -> Any:
 
 def _before_fork() -> None:
     global _forking
-    scope = current.get()
-    _forking = None if scope is None else Scope(scope.recording, scope.span, scope.lane.spawn())
+    _forking = _child_context()
 
 
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.Lock()
+    if (process := ambient()) is not None:
+        process.after_fork()
     if _forking is not None:
-        current.set(_forking)
+        current.set(_forking.get(current))
+        ambient_lane.set(_forking.get(ambient_lane))
 
 
 if hasattr(os, "register_at_fork"):

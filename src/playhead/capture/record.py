@@ -15,7 +15,7 @@ from playhead._ids import is_run_id
 from playhead.capture import environment, guard, lanes
 from playhead.capture.recording import Recording, default_settings, open_recording
 from playhead.capture.request import Envelope
-from playhead.capture.scope import Lane, Policy, Scope, live, policies
+from playhead.capture.scope import Ambient, Lane, Policy, Scope, ambient, current, live, policies
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
 from playhead.event.envelope import kind_of, parse
@@ -65,6 +65,8 @@ class Record(Span):
         self._origin = dict(origin) if origin else None
         self._strict = strict
         self._role = "none"
+        self._joined: Recording | None = None  # opened by us in a run that is not ours
+        self._strict_outside: bool | None = None  # of a run that we take part in with another mind
         self._policies_inside: tuple[Policy, ...] | None = None
         self._policies_token: Token[tuple[Policy, ...]] | None = None
 
@@ -109,12 +111,14 @@ class Record(Span):
             lanes.uninstall()
 
     def _begin(self) -> None:
-        outer = live()
-        if outer is not None:
-            self._role, self.recording, self._outside = "step", outer.recording, outer
-            self.span = outer.recording.emit(self._step_started(outer), parent=outer.span)
-            self._inside = outer.inside(self.span)
-            return
+        process = ambient() if current.get() is None else None
+        if process is None or (process.origin is None and self._store is None):
+            outer = live()
+            if outer is not None:
+                self._take_part(outer)
+                return
+        if process is not None and self._origin is None:
+            self._origin = _origin_of(process)
         strict = bool(self._strict)
         try:
             settings = default_settings()
@@ -130,18 +134,26 @@ class Record(Span):
                 opened.abandon()
             guard.give_up(problem, f"the run {self.name!r} is not recorded", strict)
 
+    def _take_part(self, outer: Scope) -> None:
+        """Be a step of a run that is open, and adopt it where it is the launcher's and no agent has yet."""
+        self._role, self.recording, self._outside = "step", outer.recording, outer
+        process = ambient()
+        if process is not None and process.origin is None and process.recording is outer.recording:
+            if self._strict is not None:
+                self._strict_outside, outer.recording.strict = outer.recording.strict, self._strict
+            self._join(outer)
+        else:
+            self.span = outer.recording.emit(self._step_started(outer), parent=outer.span)
+        self._inside = outer.inside(self.span)
+
     def _open(self, settings: Settings) -> None:
         store = _store(self._store, settings)
         run = _run_of_process() if self._store is None else None
         if run is not None:
-            recording = open_recording(store, settings, policy=self._policy, run=run)
-            self.recording = recording
-            recording.root_span = "0"
-            self._outside = Scope(recording, "0", Lane())
-            self._join(recording, self._outside)
+            self._joined = self.recording = join_run(store, settings, run, policy=self._policy)
+            self._outside = Scope(self.recording, "0", Lane())
+            self._join(self._outside)
             self._inside = self._outside.inside(self.span)
-            if self._policy is not None:  # run.started was written before anybody knew of it
-                recording.keep_policy(self.span)
             return
         recording = open_recording(store, settings, policy=self._policy)
         self._role, self.recording = "run", recording
@@ -158,12 +170,12 @@ class Record(Span):
         self.span = recording.root_span
         self._outside = self._inside = Scope(recording, recording.root_span, Lane())
 
-    def _join(self, recording: Recording, scope: Scope) -> None:
+    def _join(self, scope: Scope) -> None:
         """Open the step of an agent in a run that is not its own; the first one adopts the run.
 
         Who is first is decided under the lock of the timeline: other threads and processes may begin at the same time.
         """
-        self._role = "joined"
+        recording, self._role = scope.recording, "step"
 
         def decide(encoded: bytes, seq: int, root: str) -> bytes:
             _adopted.add(recording.id)
@@ -174,7 +186,9 @@ class Record(Span):
 
         started = kinds.as_fields(self._step_started(scope))
         sealing = None if recording.id in _adopted else decide
-        self.span = recording.emit_fields("step.started", started, parent="0", opens=True, sealing=sealing)
+        self.span = recording.emit_fields("step.started", started, parent=scope.span, opens=True, sealing=sealing)
+        if self._policy is not None:  # run.started was written before anybody knew of it
+            recording.keep_policy(self._policy, self.span)
 
     def _step_started(self, scope: Scope) -> kinds.StepStarted:
         asked = self._envelope.as_dict()
@@ -210,8 +224,10 @@ class Record(Span):
             if self._role == "adopted":
                 finished.redacted = self.recording.redacted_with(kinds.as_fields(finished))
             self.recording.emit(finished, span=self.span, parent=scope.span)
-        if self._role in ("adopted", "joined"):
-            self.recording.leave()
+        if self._strict_outside is not None:
+            self.recording.strict, self._strict_outside = self._strict_outside, None
+        if self._joined is not None:
+            self._joined.leave()
 
     def __enter__(self) -> Record:
         super().__enter__()
@@ -242,6 +258,20 @@ class Record(Span):
 
     async def __aenter__(self) -> Record:
         return self.__enter__()
+
+
+def join_run(store: Store, settings: Settings, run: str, *, policy: Policy | None = None) -> Recording:
+    """Open a run that somebody else started, and will finish."""
+    recording = open_recording(store, settings, policy=policy, run=run)
+    recording.root_span = "0"
+    return recording
+
+
+def _origin_of(process: Ambient) -> dict[str, Any] | None:
+    """Say where a run of its own came from, in a process that belongs to another."""
+    if process.origin is not None:
+        return process.origin
+    return None if process.recording is None else {"run": process.recording.id, "mode": "child"}
 
 
 def _is_adopted(store: Store, run: str) -> bool:

@@ -18,7 +18,7 @@ from playhead._version import __version__
 from playhead.capture import forks, git, guard, lanes, origin, request
 from playhead.capture.gate import Gate
 from playhead.capture.redact import Redactor
-from playhead.capture.scope import Policy, current
+from playhead.capture.scope import Policy, current, lane_in
 from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
@@ -141,10 +141,8 @@ class Recording:
                 if blobs:  # a key is of the value as it was, whatever it is written as
                     question = inline_blobs(question, dict(blobs))
                 key = call_key(kind, name, question, floats, unusual_keys)
-            scope = current.get()
-            lane = scope.lane.path if scope is not None and scope.recording is self else "0"
             body = encoded if sealing is None else functools.partial(sealing, encoded)
-            sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts)
+            sealed = self._ledger.append(kind, body, span, parent, lane_in(self), key, opens, None, None, cuts)
             if sealed is None:
                 return None
             if news is not None and self._ledger.cuts == cuts:
@@ -212,9 +210,9 @@ class Recording:
                 self.lose("pack_not_written")  # else the file would look like one that somebody rolled back
             guard.absorb(problem, self, layout.CONTEXT_PACK)
 
-    def keep_policy(self, parent: str | None) -> None:
+    def keep_policy(self, policy: Policy, parent: str | None) -> None:
         """Keep the policy of an agent that joined a run, as an artifact; the snapshot of the run is of its start."""
-        snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
+        snapshot = orjson.dumps(policy_snapshot(policy), option=orjson.OPT_INDENT_2) + b"\n"
         self.artifact(layout.POLICY_SNAPSHOT, snapshot, role="policy", media="application/json", parent=parent)
 
     def start(self, started: kinds.RunStarted) -> None:

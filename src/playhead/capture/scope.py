@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,14 +38,90 @@ class Scope(NamedTuple):
         return self if span is None else Scope(self.recording, span, self.lane)
 
 
+class Ambient:
+    """The run that a whole process records into, wherever no context says otherwise.
+
+    It may be opened as late as the first event that wants to be recorded. `origin` is set where the run is the
+    process's own, as a child of another one; without it the run is the launcher's, which an agent may adopt.
+    """
+
+    def __init__(
+        self,
+        opening: Callable[[], Recording | None],
+        *,
+        lane: Lane | None = None,
+        span: str = "0",
+        origin: dict[str, Any] | None = None,
+    ) -> None:
+        self.lane = lane or Lane()
+        self.origin = origin
+        self.recording: Recording | None = None
+        self._span = span
+        self._opening: Callable[[], Recording | None] | None = opening
+        self._pending = True
+        self._lock = threading.RLock()
+
+    def scope(self) -> Scope | None:
+        """Return where this thread records, and open the run for it; None when it has ended or cannot be opened."""
+        if self._pending:
+            self._open()
+        recording = self.recording
+        if recording is None or recording.closed:
+            return None
+        return Scope(recording, self._span, self.lane_here())
+
+    def lane_here(self) -> Lane:
+        """Return the lane of the thread or task that asks."""
+        return ambient_lane.get() or self.lane
+
+    def after_fork(self) -> None:
+        """Forget a lock that another thread may have held."""
+        self._lock = threading.RLock()
+
+    def _open(self) -> None:
+        with self._lock:  # others wait until it is open; what opening itself does is not recorded
+            opening, self._opening = self._opening, None
+            if opening is not None:
+                self.recording = opening()
+                self._pending = False
+
+
 Policy = Callable[..., Any]
 
 # The policies in force, outermost first. Apart from the scope: a policy holds whether or not anything is recorded.
 policies: ContextVar[tuple[Policy, ...]] = ContextVar("playhead_policies", default=())
 current: ContextVar[Scope | None] = ContextVar("playhead_scope", default=None)
+ambient_lane: ContextVar[Lane | None] = ContextVar(
+    "playhead_lane", default=None
+)  # of threads and tasks without a scope
+
+_ambient: Ambient | None = None
 
 
 def live() -> Scope | None:
-    """Return the current scope; None where there is none, or where its run has ended meanwhile."""
+    """Return the current scope, else that of the process; None where there is none, or where its run has ended."""
     scope = current.get()
-    return None if scope is None or scope.recording.closed else scope
+    if scope is None:
+        return None if _ambient is None else _ambient.scope()
+    return None if scope.recording.closed else scope
+
+
+def ambient() -> Ambient | None:
+    """Return what the process as a whole records into."""
+    return _ambient
+
+
+def set_ambient(given: Ambient | None) -> None:
+    """Let the whole process record into a run; None ends that."""
+    global _ambient
+    _ambient = given
+
+
+def lane_in(recording: Recording) -> str:
+    """Return the lane in which the running code speaks in a run."""
+    scope = current.get()
+    if scope is not None and scope.recording is recording:
+        return scope.lane.path
+    if _ambient is not None and _ambient.recording is recording:
+        return _ambient.lane_here().path
+    return "0"
