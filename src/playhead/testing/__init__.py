@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from playhead.testing.provider import ReceivedRequest, ScriptedProvider
-from playhead.testing.script import Failure, Text, ToolCall, ToolCalls
+from playhead.testing.exchanges import Exchange, ReceivedRequest, read_log
+from playhead.testing.script import Embeddings, Failure, Raw, Refusal, Text, ToolCall, ToolCalls, Usage
+from playhead.testing.server import ScriptedProvider
+from playhead.testing.wire import Wire
 
-__all__ = ["Failure", "ReceivedRequest", "ScriptedProvider", "Text", "ToolCall", "ToolCalls"]
+__all__ = [
+    "Embeddings", "Exchange", "Failure", "Raw", "ReceivedRequest", "Refusal", "ScriptedProvider", "Text", "ToolCall",
+    "ToolCalls", "Usage", "Wire", "read_log",
+]  # fmt: skip

@@ -1,99 +1,113 @@
 """Put scripted answers into the wire form of OpenAI chat completions.
 
-Pure functions: no clock and no randomness, so the same script gives the same bytes.
+Pure functions: no clock and no randomness, so the same script gives the same bytes. Reasoning is written as vLLM and
+DeepSeek do it, in `reasoning_content`; OpenAI's own service does not show it here. Azure opens a stream with a chunk
+that has no choices, and so does this on a path of Azure.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from playhead.testing.script import Text, ToolCalls
+from playhead.testing.turn import CREATED, Asked, Turn, arguments_of, compact, pieces
 
-PATH = "/v1/chat/completions"
-_CREATED = 1_700_000_000
-_PIECE_CHARACTERS = 12  # of text or arguments in one chunk of a stream
-
-
-def completion(request: dict[str, Any], body: bytes, answer: Text | ToolCalls, number: int) -> dict[str, Any]:
-    """Return the body of a whole answer; `number` counts answers from one and makes the ids."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
-    if isinstance(answer, ToolCalls):
-        message["tool_calls"] = _tool_calls(answer, number)
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
-    return _frame(request, "chat.completion", number) | {"choices": [choice], "usage": _usage(body, answer)}
+_FINISH = {"tools": "tool_calls", "filter": "content_filter", "refusal": "stop"}
+_AZURE = re.compile(r"/openai/deployments/([^/]+)/")
+_ERRORS = {
+    401: ("invalid_request_error", "invalid_api_key"),
+    429: ("requests", "rate_limit_exceeded"),
+}
 
 
-def chunks(request: dict[str, Any], body: bytes, answer: Text | ToolCalls, number: int) -> Iterator[dict[str, Any]]:
+def whole(asked: Asked, turn: Turn) -> dict[str, Any]:
+    """Return the body of a whole answer."""
+    message: dict[str, Any] = {"role": "assistant", "content": turn.text, "refusal": turn.refusal}
+    if turn.reasoning is not None:
+        message["reasoning_content"] = turn.reasoning
+    if turn.calls:
+        message["tool_calls"] = _tool_calls(turn)
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(turn)}
+    return _frame(asked, "chat.completion", turn) | {"choices": [choice], "usage": _usage(turn)}
+
+
+def stream(asked: Asked, turn: Turn) -> list[bytes]:
+    """Return the events of a streamed answer."""
+    return [b"data: %s\n\n" % line for line in (*map(compact, chunks(asked, turn)), b"[DONE]")]
+
+
+def chunks(asked: Asked, turn: Turn) -> Iterator[dict[str, Any]]:
     """Yield the objects of a streamed answer, the usage last if the request asked for it."""
-    options = request.get("stream_options") or {}
+    options = asked.request.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
-    frame = _frame(request, "chat.completion.chunk", number)
+    frame = _frame(asked, "chat.completion.chunk", turn)
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return frame | {"choices": [choice]} | ({"usage": None} if with_usage else {})
 
-    yield chunk({"role": "assistant", "content": "" if answer.text is not None else None, "refusal": None})
-    for piece in _pieces(answer.text or ""):
+    if _AZURE.search(asked.path):
+        filters = [{"prompt_index": 0, "content_filter_results": {}}]
+        yield {
+            "choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": filters
+        }  # fmt: skip
+    yield chunk({"role": "assistant", "content": "" if turn.text is not None else None, "refusal": None})
+    for piece in pieces(turn.reasoning or ""):
+        yield chunk({"reasoning_content": piece})
+    for piece in pieces(turn.text or ""):
         yield chunk({"content": piece})
-    for index, call in enumerate(_tool_calls(answer, number) if isinstance(answer, ToolCalls) else []):
-        arguments = call["function"]["arguments"]
+    for piece in pieces(turn.refusal or ""):
+        yield chunk({"refusal": piece})
+    for index, call in enumerate(_tool_calls(turn)):
         opening = call | {"index": index, "function": call["function"] | {"arguments": ""}}
         yield chunk({"tool_calls": [opening]})
-        for piece in _pieces(arguments):
+        for piece in pieces(call["function"]["arguments"]):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-    yield chunk({}, _finish(answer))
+    yield chunk({}, _finish(turn))
     if with_usage:
-        yield frame | {"choices": [], "usage": _usage(body, answer)}
+        yield frame | {"choices": [], "usage": _usage(turn)}
 
 
-def error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
-    """Return the body of an error."""
+def error(asked: Asked, status: int, message: str) -> dict[str, Any]:
+    """Return the body of an error, which is the same for every API of OpenAI."""
+    kind, code = _ERRORS.get(status, ("server_error" if status >= 500 else "invalid_request_error", None))
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def _frame(request: dict[str, Any], kind: str, number: int) -> dict[str, Any]:
+def _frame(asked: Asked, kind: str, turn: Turn) -> dict[str, Any]:
+    azure = _AZURE.search(asked.path)
     return {
-        "id": f"chatcmpl-scripted-{number}",
+        "id": f"chatcmpl-scripted-{turn.number}",
         "object": kind,
-        "created": _CREATED,
-        "model": request.get("model"),
+        "created": CREATED,
+        "model": asked.request.get("model") or (azure[1] if azure else None),
         "service_tier": "default",
         "system_fingerprint": "fp_scripted",
     }
 
 
-def _finish(answer: Text | ToolCalls) -> str:
-    return "tool_calls" if isinstance(answer, ToolCalls) else "stop"
+def _finish(turn: Turn) -> str:
+    return _FINISH.get(turn.finish, turn.finish)
 
 
-def _tool_calls(answer: ToolCalls, number: int) -> list[dict[str, Any]]:
+def _tool_calls(turn: Turn) -> list[dict[str, Any]]:
     return [
         {
-            "id": f"call_{number}_{index}",
+            "id": turn.call_id(index, "call"),
             "type": "function",
-            "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+            "function": {"name": call.name, "arguments": arguments_of(call)},
         }
-        for index, call in enumerate(answer.calls)
+        for index, call in enumerate(turn.calls)
     ]
 
 
-def _usage(body: bytes, answer: Text | ToolCalls) -> dict[str, Any]:
-    """Count four bytes as a token: not what a model would count, but stable, and it grows with the content."""
-    written = answer.text or ""
-    if isinstance(answer, ToolCalls):
-        written += json.dumps([[call.name, call.arguments] for call in answer.calls])
-    asked, answered = len(body) // 4, max(1, len(written.encode()) // 4)
+def _usage(turn: Turn) -> dict[str, Any]:
+    usage = turn.usage
     return {
-        "prompt_tokens": asked,
-        "completion_tokens": answered,
-        "total_tokens": asked + answered,
-        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
     }
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[at : at + _PIECE_CHARACTERS] for at in range(0, len(text), _PIECE_CHARACTERS)]
