@@ -1,0 +1,61 @@
+"""Find the dialect of a request. This table is all that has to know a new one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from playhead.capture.dialects.anthropic import MESSAGES
+from playhead.capture.dialects.base import Dialect
+from playhead.capture.dialects.hosts import provider_of
+from playhead.capture.dialects.openai_chat import CHAT
+
+# The first that matches speaks.
+DIALECTS: tuple[Dialect, ...] = (CHAT, MESSAGES)
+
+_ANY = re.compile("|".join(f"(?:{route})" for dialect in DIALECTS for route in dialect.routes))
+_EACH = tuple((dialect, re.compile("|".join(f"(?:{route})" for route in dialect.routes))) for dialect in DIALECTS)
+
+
+@lru_cache(maxsize=256)
+def find(method: str, url: str) -> tuple[Dialect, str, str] | None:
+    """Return dialect, provider and operation of a request; None where it is not known to be one to a model."""
+    if method.upper() != "POST":
+        return None
+    authority, path = split(url)
+    if _ANY.search(path) is None:
+        return None
+    for dialect, routes in _EACH:
+        if routes.search(path):
+            operation = dialect.operation if isinstance(dialect.operation, str) else dialect.operation(path)
+            return dialect, provider_of(authority, dialect.provider), operation
+    return None
+
+
+def split(url: str) -> tuple[str, str]:
+    """Return `host[:port]` and the path of a URL, without query, fragment and slashes at the end."""
+    start = url.find("://")
+    start = start + 3 if start >= 0 else 0
+    for mark in "?#":
+        cut = url.find(mark, start)
+        if cut >= 0:
+            url = url[:cut]
+    slash = url.find("/", start)
+    if slash < 0:
+        return url[start:], ""
+    return url[start:slash], url[slash:].rstrip("/")
+
+
+def speaks(dialect: Dialect, body: Any) -> bool:
+    """Say whether a body can be of this dialect: other services have a `/v1/messages` too."""
+    if not dialect.fields:
+        return True
+    return isinstance(body, dict) and any(field in body for field in dialect.fields)
+
+
+def normalised(dialect: Dialect, body: Any) -> Any:
+    """Return the body without what is no part of the question; the same object where nothing is volatile."""
+    if type(body) is not dict or not any(name in body for name in dialect.volatile):
+        return body
+    return {key: value for key, value in body.items() if key not in dialect.volatile}
