@@ -14,12 +14,14 @@ import operator
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from playhead import _limits
-from playhead.capture.redact_known import Form, Known, rarest
-from playhead.capture.redact_names import FIELDS, FieldTest, folded, secrets_of
+from playhead.capture.redact_cuts import Cuts, Span, replaced
+from playhead.capture.redact_known import Form, Known
+from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
+from playhead.capture.redact_quick import NEVER, QuickTest, Values
 from playhead.capture.redact_rules import (
     BEARER,
     PRIVATE_KEY,
@@ -27,39 +29,17 @@ from playhead.capture.redact_rules import (
     TOKENS,
     URL_PASSWORD,
     Rule,
-    begins,
     check_name,
     compiled,
 )
 from playhead.errors import ConfigError
-from playhead.event import speed
 
-_KEYLIKE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-")
-_TO_RUNS = bytes(ord("k") if byte in _KEYLIKE else ord(" ") for byte in range(256))
-_RUN = b"k" * RUN_CHARACTERS
-_BEFORE = b" .~"  # what may stand between a word such as "Bearer" and the run of its token
-_LONG_RUN_BYTES = 2048  # in a longer run (base64 data) a search for each needle is faster than one for all
-_LOOK_BACK_BYTES = 66  # from a run to the space after "Bearer": three short parts, their dots, and room
 _INTEGER_MIN = 10 ** (_limits.SECRET_CHARACTERS_MIN - 1)
-_NEVER = 1 << 62
 
 # One lock for all redactors, held over a fork: a child never inherits it locked by a thread that it does not have.
 _adding = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_adding.acquire, after_in_parent=_adding.release, after_in_child=_adding.release)
-
-
-class _Values(NamedTuple):
-    """Hold the known values. Replaced as a whole, so that readers need no lock."""
-
-    names: frozenset[str]  # of all rules, in force or not
-    placeholder: re.Pattern[str]
-    known: tuple[Known, ...] = ()  # longest first: a value that holds another one goes as a whole
-    seen: frozenset[str] = frozenset()
-    alone: tuple[Form, ...] = ()  # forms without a run: each is looked for in every event
-    in_runs: tuple[tuple[int, bytes], ...] = ()  # forms with a run: length and needle, shortest first
-    shortest: int = _NEVER
-    generation: int = 0
 
 
 class Redactor:
@@ -83,7 +63,7 @@ class Redactor:
         """
         extra = (*extra_rules, *(_custom(name, pattern) for name, pattern in sorted((patterns or {}).items())))
         shapes = (PRIVATE_KEY, URL_PASSWORD, *TOKENS, *extra, BEARER)
-        names = ["field", "env", "known", *(rule.name for rule in shapes)]
+        names = ["field", "header", "env", "known", "url-secret", *(rule.name for rule in shapes)]
         if twice := sorted(name for name in set(names) if names.count(name) > 1):
             raise ConfigError(f"two redaction rules are called {twice[0]!r}", hint="Give yours another name.")
         if unknown := sorted(set(disabled) - set(names)):
@@ -93,29 +73,11 @@ class Redactor:
         self._disabled = frozenset(disabled)
         self._shapes = tuple(rule for rule in shapes if rule.name not in self._disabled)
         self._fields = FieldTest(FIELDS | {folded(name) for name in fields or ()}) if "field" in self.rules else None
-        self._prepare()
-        self._values = _Values(frozenset(names), _placeholders(frozenset(names)))
+        self.noticed: set[Any] = set()  # what `redact_http` has learned from already
+        self._quick = QuickTest(self._shapes)
+        self._values = Values(frozenset(names), _placeholders(frozenset(names)))
         if "env" in self.rules:
             self.learn(os.environ if environ is None else environ)
-
-    def _prepare(self) -> None:
-        """Gather what `suspicious` asks about the shapes."""
-        runs = [rule for rule in self._shapes if rule.in_run]
-        needles = {needle.encode() for rule in runs for needle in rule.needles}
-        self._inner = {needle.encode() for rule in runs if rule not in TOKENS for needle in rule.needles}
-        # Inner needles first: where one of them and the beginning of a token coincide, it must not be overlooked.
-        ordered = sorted(needles, key=lambda needle: (needle not in self._inner, needle))
-        self._beginnings = tuple(ordered)
-        self._starts = re.compile(b"|".join(map(re.escape, ordered)) or b"(?!)")
-        self._needles = tuple((_absent_from_base64(needle), needle) for needle in ordered)
-        self._words = tuple(word.encode() for rule in runs for word in rule.after)
-        self._anywhere = tuple(
-            (rarest(needle.encode()), needle.encode(), re.compile(rule.encoded.encode()) if rule.encoded else None)
-            for rule in self._shapes
-            if not rule.in_run
-            for needle in rule.needles or ("",)
-        )
-        self._telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
 
     @property
     def generation(self) -> int:
@@ -146,21 +108,29 @@ class Redactor:
             forms = [form for item in known for form in item.forms]
             in_runs = sorted({(len(form.needle), form.needle) for form in forms if len(form.needle) >= RUN_CHARACTERS})
             names = old.names | {new.name}
-            self._values = _Values(
+            self._values = Values(
                 names=names,
                 placeholder=_placeholders(names) if names != old.names else old.placeholder,
                 known=known,
                 seen=old.seen | {value},
                 alone=tuple(form for form in forms if len(form.needle) < RUN_CHARACTERS),
                 in_runs=tuple(in_runs),
-                shortest=in_runs[0][0] if in_runs else _NEVER,
+                shortest=in_runs[0][0] if in_runs else NEVER,
                 generation=old.generation + 1,
             )
+
+    def learn_value(self, value: str, rule: str) -> None:
+        """Redact a value that was seen where secrets are from now on, unless it is plainly none.
+
+        Of these there are at most `LEARNED_VALUES_MAX`: a program that makes new ones all the time must not slow down.
+        """
+        if not is_plainly_no_secret(value) and len(self._values.known) < _limits.LEARNED_VALUES_MAX:
+            self.add_known(value, rule)
 
     def _shape_of(self, value: str) -> str | None:
         """Return the rule whose shape the whole value has."""
         for rule in self._shapes:
-            if rule.possible(value) and rule.replace(value, "", {}) == "":
+            if rule.possible(value) and replaced(value, rule.spans(value), "") == "":
                 return rule.name
         return None
 
@@ -171,64 +141,15 @@ class Redactor:
         """
         if self._fields is not None and self._fields.within(encoded):
             return True
-        return self._smells(encoded, self._values)
+        return self._quick.smells(encoded, self._values)
 
     def suspicious_text(self, encoded: bytes) -> bool:
         """Say the same for a caller that has looked at every key with `is_secret_field`."""
-        return self._smells(encoded, self._values)
+        return self._quick.smells(encoded, self._values)
 
     def is_secret_field(self, key: str) -> bool:
         """Say whether the value of a field with this name is replaced as a whole."""
         return self._fields is not None and self._fields.matches(key)
-
-    def _smells(self, data: bytes, values: _Values) -> bool:
-        for form in values.alone:
-            if form.rare in data and form.within(data):
-                return True
-        # Every other secret holds a telling word, or a run of key-like characters, and most events have few such runs.
-        find_runs = speed.find_runs or _find_runs
-        long_from = values.shortest if values.shortest < _LONG_RUN_BYTES else _LONG_RUN_BYTES
-        suspects = find_runs(data, self._beginnings, _BEFORE, long_from, self._telling)
-        if suspects is None:
-            for rare, needle, pattern in self._anywhere:
-                if rare in data and needle in data and (pattern is None or pattern.search(data)):
-                    return True
-            suspects = find_runs(data, self._beginnings, _BEFORE, long_from, ()) or []
-        return bool(suspects) and any(self._run_smells(data, start, end, values) for start, end in suspects)
-
-    def _run_smells(self, data: bytes, start: int, end: int, values: _Values) -> bool:
-        length = end - start
-        if length >= _LONG_RUN_BYTES:
-            if self._long_run_smells(data, start, end):
-                return True
-        elif (match := self._starts.search(data, start, end)) and self._begins(match, data, end):
-            return True
-        if length >= values.shortest and _holds(values.in_runs, data, start, end):
-            return True
-        return data[start - 1] in _BEFORE and self._follows_word(data, start)
-
-    def _begins(self, match: re.Match[bytes] | None, data: bytes, end: int) -> bool:
-        """Say whether this needle, or one after it in the run, stands where a token may begin."""
-        while match:
-            if match[0] in self._inner or begins(data, match.start()):
-                return True
-            match = self._starts.search(data, match.start() + 1, end)
-        return False
-
-    def _long_run_smells(self, data: bytes, start: int, end: int) -> bool:
-        run = data[start:end]
-        for telling, needle in self._needles:
-            at = run.find(needle) if telling in run else -1
-            while at >= 0:
-                if needle in self._inner or begins(data, start + at):
-                    return True
-                at = run.find(needle, at + 1)
-        return False
-
-    def _follows_word(self, data: bytes, start: int) -> bool:
-        """Say whether what holds this run comes after a word such as "Bearer"."""
-        space = data.rfind(b" ", max(0, start - _LOOK_BACK_BYTES), start)
-        return space > 0 and data[max(0, space - _LOOK_BACK_BYTES) : space].lower().endswith(self._words)
 
     def redact(self, value: Any, counts: dict[str, int]) -> Any:
         """Return a plain JSON value without secrets: the same object if there are none, else a copy.
@@ -286,80 +207,67 @@ class Redactor:
     def redact_text(self, text: str, counts: dict[str, int]) -> str:
         """Return the text without secrets; the same object if there are none."""
         values = self._values
-        if not self._smells(text.encode("utf-8", "surrogatepass"), values):
+        if not self._quick.smells(text.encode("utf-8", "surrogatepass"), values):
             return text
         return self._settle(text, counts, values)
 
     def redact_bytes(self, data: bytes, counts: dict[str, int]) -> bytes:
         """Return bytes without secrets, whether they are text or not; the same object if there are none."""
         values = self._values
-        if not self._smells(data, values):
+        if not self._quick.smells(data, values):
             return data
         text = data.decode("utf-8", "surrogateescape")  # lossless, whatever the bytes are
         clean = self._settle(text, counts, values)
         return data if clean == text else clean.encode("utf-8", "surrogateescape")
 
-    def _settle(self, text: str, counts: dict[str, int], values: _Values) -> str:
+    def redact_pieces(self, pieces: list[bytes], counts: dict[str, int]) -> list[bytes]:
+        """Return the pieces of a stream without secrets, also those that lie in several pieces; as many as there were.
+
+        The same object if there are none. What is not replaced stays in its piece; a placeholder stands in the piece
+        in which the secret began, and a piece that was all secret becomes empty.
+        """
+        values = self._values
+        if not self._quick.smells(b"".join(pieces), values):
+            return pieces
+        cuts = Cuts(pieces)
+        clean = self._settle(cuts.text, counts, values, cuts)
+        return pieces if clean == cuts.text else cuts.pieces(clean)
+
+    def _settle(self, text: str, counts: dict[str, int], values: Values, cuts: Cuts | None = None) -> str:
         """Apply the rules until nothing changes: a secret may come to light beside one that was taken away."""
         while True:
-            clean = self._pass(text, counts, values)
+            clean = self._pass(text, counts, values, cuts)
             if clean == text:
                 return text
             text = clean
 
-    def _pass(self, text: str, counts: dict[str, int], values: _Values) -> str:
-        replacers: list[Rule | Known] = [rule for rule in self._shapes if rule.possible(text)]
-        if replacers and replacers[0] is PRIVATE_KEY:
-            text = PRIVATE_KEY.replace(text, _placeholder(PRIVATE_KEY.name), counts)
-            del replacers[0]
-        first = 1 if replacers and replacers[0] is URL_PASSWORD else 0
-        replacers[first:first] = [known for known in values.known if known.possible(text)]
-        for replacer in replacers:
-            # Only what lies between placeholders is looked at, so that none is ever taken for a secret itself.
-            parts = values.placeholder.split(text)
-            for at in range(0, len(parts), 2):
-                parts[at] = replacer.replace(parts[at], _placeholder(replacer.name), counts)
-            text = "".join(parts)
+    def _pass(self, text: str, counts: dict[str, int], values: Values, cuts: Cuts | None) -> str:
+        replacers: list[Rule | Form] = [rule for rule in self._shapes if rule.possible(text)]
+        whole = bool(replacers) and replacers[0] is PRIVATE_KEY  # it may hold placeholders, and takes them along
+        first = sum(rule is PRIVATE_KEY or rule is URL_PASSWORD for rule in replacers[:2])
+        replacers[first:first] = [form for known in values.known for form in known.forms if form.possible(text)]
+        for at, replacer in enumerate(replacers):
+            spans = replacer.spans(text) if at == 0 and whole else _spans_between(values.placeholder, replacer, text)
+            if spans:
+                mark = _placeholder(replacer.name)
+                counts[replacer.name] = counts.get(replacer.name, 0) + len(spans)
+                text = replaced(text, spans, mark)
+                if cuts is not None:
+                    cuts.move(spans, len(mark))
         return text
 
 
-def _find_runs(
-    data: bytes, needles: object, before: object, long_from: object, telling: tuple[tuple[bytes, bytes], ...]
-) -> list[tuple[int, int]] | None:
-    """Find the long runs of key-like characters; None where a telling word, which comes with its rarest byte, stands.
-
-    The compiled form leaves out runs in which nothing can be, for which it takes the other arguments.
-    """
-    if any(rare in data and needle in data for needle, rare in telling):
-        return None
-    return list(_runs(data))
-
-
-def _runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the long runs of key-like characters begin and end."""
-    runs = data.translate(_TO_RUNS)
-    start = runs.find(_RUN)
-    while start >= 0:
-        end = runs.find(b" ", start)
-        if end < 0:
-            end = len(runs)
-        yield start, end
-        start = runs.find(_RUN, end)
-
-
-def _absent_from_base64(needle: bytes) -> bytes:
-    """Return the byte of a needle that long runs, being base64 data, hardly ever hold."""
-    return next((mark for mark in (b"-", b"_") if mark in needle), rarest(needle))
-
-
-def _holds(needles: tuple[tuple[int, bytes], ...], data: bytes, start: int, end: int) -> bool:
-    """Say whether a run holds one of the needles, which come with their lengths, shortest first."""
-    for length, needle in needles:
-        if length > end - start:
-            return False
-        if data.find(needle, start, end) >= 0:
-            return True
-    return False
+def _spans_between(placeholder: re.Pattern[str], replacer: Rule | Form, text: str) -> list[Span]:
+    """Look only at what lies between placeholders, so that none is ever taken for a secret itself."""
+    if "[redacted:" not in text:
+        return replacer.spans(text)
+    spans: list[Span] = []
+    begin = 0
+    for at, part in enumerate(placeholder.split(text)):
+        if at % 2 == 0:
+            spans += [(begin + start, begin + end) for start, end in replacer.spans(part)]
+        begin += len(part)
+    return spans
 
 
 def _is_textual(item: Any) -> bool:

@@ -22,8 +22,9 @@ _RARITY = b"~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate
 class Form:
     """Hold one spelling of a secret as a pattern."""
 
-    def __init__(self, source: str, candidates: list[str]) -> None:
+    def __init__(self, name: str, source: str, candidates: list[str]) -> None:
         self.source = source
+        self.name = name
         self.fixed = max(candidates, key=len, default="")
         self.needle = self.fixed.encode()
         self.rare = rarest(self.needle)
@@ -41,6 +42,14 @@ class Form:
         except UnicodeEncodeError:
             return None
 
+    def possible(self, text: str) -> bool:
+        """Say whether a search is worth its time."""
+        return self.fixed in text
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where the form stands."""
+        return [match.span() for match in self.text.finditer(text)]
+
     def within(self, data: bytes) -> bool:
         """Say whether the form may stand in UTF-8 text, encoded as JSON or not; never wrong when it says no."""
         if self.rare not in data or self.needle not in data:
@@ -55,25 +64,12 @@ class Known:
         self.value = value
         self.name = rule
         data = _as_bytes(value)
-        self.forms = [Form(_spelling(value), _FIXED.findall(value))]
+        self.forms = [Form(rule, _spelling(value), _FIXED.findall(value))]
         for digits in sorted({data.hex(), data.hex().upper()}):
-            self.forms.append(Form(digits, [digits]))
+            self.forms.append(Form(rule, digits, [digits]))
         for core in _base64_cores(data):
             source = [_BASE64_SPELLING.get(letter, letter) for letter in core]
-            self.forms.append(Form(_joined(source), re.findall("[A-Za-z0-9]+", core)))
-
-    def possible(self, text: str) -> bool:
-        """Say whether a search is worth its time."""
-        return any(form.fixed in text for form in self.forms)
-
-    def replace(self, text: str, placeholder: str, counts: dict[str, int]) -> str:
-        """Return the text without the value, and count."""
-        for form in self.forms:
-            if form.fixed in text:
-                text, found = form.text.subn(lambda _: placeholder, text)
-                if found:
-                    counts[self.name] = counts.get(self.name, 0) + found
-        return text
+            self.forms.append(Form(rule, _joined(source), re.findall("[A-Za-z0-9]+", core)))
 
 
 def rarest(needle: bytes) -> bytes:
