@@ -45,6 +45,7 @@ def error(asked: Asked, status: int, message: str) -> dict[str, Any]:
 def _events(asked: Asked, turn: Turn) -> Iterator[dict[str, Any]]:
     begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
     begun["usage"] = _usage(turn) | {"output_tokens": 1}
+    begun["usage"].pop("output_tokens_details", None)  # nothing has been thought yet
     yield {"type": "message_start", "message": _frame(asked, turn) | begun}
     blocks = _content(turn)
     if not blocks:

@@ -11,6 +11,7 @@ from typing import Any
 
 _SPOKEN_BY_MODEL = ("assistant", "model")
 _MODEL_ITEMS = ("function_call", "reasoning")
+_NOT_SAID = ("role", "type", "id", "call_id", "tool_call_id", "tool_use_id")  # keys whose text nobody wrote
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class ReceivedRequest:
             return "\n".join(_texts(said))
         new: list[Any] = []
         for item in reversed(said):
-            if isinstance(item, dict) and (
-                item.get("role") in _SPOKEN_BY_MODEL or item.get("type") in _MODEL_ITEMS
-            ):  # fmt: skip
+            if isinstance(item, dict) and _by_model(item):
                 break
             new.insert(0, item)
         return "\n".join(_texts(new))
@@ -102,6 +101,10 @@ def _from_json(line: dict[str, Any]) -> Exchange:
     return Exchange(request=request, **line)
 
 
+def _by_model(item: dict[str, Any]) -> bool:
+    return item.get("role") in _SPOKEN_BY_MODEL or item.get("type") in _MODEL_ITEMS
+
+
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -109,6 +112,10 @@ def _base64(data: bytes) -> str:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, list):
+        for inner in value:
             yield from _texts(inner)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in _NOT_SAID:
+                yield from _texts(inner)

@@ -108,13 +108,14 @@ def _cut_into(data: bytes, sizes: Sequence[int] = (), repeat: int | None = None)
 def _torn(parts: Sequence[bytes]) -> list[bytes]:
     """Move every boundary to where a reader does not expect it.
 
-    A chunk ends after the first byte of each character of several bytes, and in each part either inside its first word
-    (`da|ta:`) or between its last two bytes, which in a stream are the newlines that end an event.
+    A chunk ends after the first byte of each character of several bytes, in the middle of each part, and either inside
+    its first word (`da|ta:`) or between its last two bytes, which in a stream are the newlines that end an event.
     """
     data = b"".join(parts)
     ends = {at + 1 for at, byte in enumerate(data) if byte >= 0xC0}
     start = 0
     for number, part in enumerate(parts):
+        ends.add(start + len(part) // 2)
         ends.add(start + min(2, len(part)) if number % 2 == 0 else start + len(part) - 1)
         start += len(part)
     points = [0, *sorted(ends - {0, len(data)}), len(data)]
