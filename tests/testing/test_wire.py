@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import socket
+import sys
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -83,9 +84,12 @@ def test_every_chunk_of_an_encoded_answer_can_be_decoded_when_it_arrives(encodin
 
 
 def test_an_encoding_whose_library_is_missing_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name in ("brotli", "zstandard", "backports.zstd", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(RuntimeError, match="needs the package brotli: pip install brotli"):
         Wire(encoding="br")
+    with pytest.raises(RuntimeError, match="needs the package zstandard: pip install zstandard"):
+        Wire(encoding="zstd")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,8 @@ def test_a_connection_can_be_cut_in_the_middle_of_a_body(stream: bool) -> None:
 def test_a_stream_can_be_cut_after_some_chunks(after: int) -> None:
     received = []
     with ScriptedProvider([Text(LONG, wire=Wire(cut=after))]) as provider, client_of(provider) as client:
-        with pytest.raises(openai.APIConnectionError):
+        # Old versions of the client let the error of httpx through.
+        with pytest.raises(Exception, match=r"Connection error|peer closed connection"):
             received.extend(client.chat.completions.create(**ASK, stream=True))
         (exchange,) = provider.exchanges
     assert len(received) == len(exchange.chunks) == after

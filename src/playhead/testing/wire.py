@@ -5,9 +5,8 @@ Pure functions but for the compressors; the same answer gives the same chunks.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import itertools
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ Cut = Literal["before-head", "after-head", "mid-body"] | int
 Split = Literal["torn"] | int | tuple[int, ...]
 
 _GZIP_WINDOW = 31  # of zlib: a gzip header, and no time in it
-_PACKAGES = {"br": "brotli", "zstd": "zstandard"}
+_MODULES = {"br": ("brotli",), "zstd": ("compression.zstd", "backports.zstd", "zstandard")}  # the first that is there
+_PACKAGES = {"br": "brotli", "zstd": "zstandard"}  # what to install, where none is
 _CUTS = ("before-head", "after-head", "mid-body")
 
 
@@ -125,10 +125,20 @@ def _torn(parts: Sequence[bytes]) -> list[bytes]:
 def _check_encoding(encoding: str) -> None:
     if encoding not in ("gzip", "br", "zstd"):
         raise ValueError(f"encoding is gzip, br or zstd, not {encoding!r}")
-    package = _PACKAGES.get(encoding)
-    if package is None or importlib.util.find_spec(package) or (encoding == "zstd" and sys.version_info >= (3, 14)):
-        return
-    raise RuntimeError(f"to send {encoding} the scripted provider needs the package {package}: pip install {package}")
+    if encoding != "gzip" and _module_of(encoding) is None:
+        package = _PACKAGES[encoding]
+        raise RuntimeError(
+            f"to send {encoding} the scripted provider needs the package {package}: pip install {package}"
+        )
+
+
+def _module_of(encoding: str) -> Any:
+    for name in _MODULES[encoding]:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue  # the next may be there
+    return None
 
 
 def _encoded(encoding: Encoding, parts: Sequence[bytes]) -> list[bytes]:
@@ -147,13 +157,12 @@ def _encoder(encoding: Encoding) -> tuple[Callable[[bytes], bytes], Callable[[],
     if encoding == "gzip":
         deflate = zlib.compressobj(wbits=_GZIP_WINDOW)
         return lambda part: deflate.compress(part) + deflate.flush(zlib.Z_SYNC_FLUSH), deflate.flush
+    module = _module_of(encoding)
     if encoding == "br":
-        brotli = importlib.import_module("brotli").Compressor()
+        brotli = module.Compressor()
         return lambda part: bytes(brotli.process(part) + brotli.flush()), brotli.finish
-    if sys.version_info >= (3, 14):
-        standard: Any = importlib.import_module("compression.zstd").ZstdCompressor()
-        block = standard.FLUSH_BLOCK
-        return lambda part: bytes(standard.compress(part, block)), standard.flush
-    module = importlib.import_module("zstandard")
-    zstd = module.ZstdCompressor().compressobj()
-    return lambda part: bytes(zstd.compress(part) + zstd.flush(module.COMPRESSOBJ_FLUSH_BLOCK)), zstd.flush
+    if module.__name__ == "zstandard":
+        zstd = module.ZstdCompressor().compressobj()
+        return lambda part: bytes(zstd.compress(part) + zstd.flush(module.COMPRESSOBJ_FLUSH_BLOCK)), zstd.flush
+    standard = module.ZstdCompressor()
+    return lambda part: bytes(standard.compress(part, standard.FLUSH_BLOCK)), standard.flush
