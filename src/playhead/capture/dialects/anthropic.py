@@ -211,5 +211,5 @@ MESSAGES = Dialect(
     volatile=("metadata",),
     asked=asked,
     answered=answered,
-    fields=("messages",),
+    fields=(("messages",),),
 )

@@ -65,7 +65,7 @@ class Dialect:
     volatile: tuple[str, ...]  # top-level fields of the body that are no part of the question
     asked: Callable[[Any, str], Asked]  # (body, path)
     answered: Callable[[Sequence[Any], bool], Answered]  # (JSON documents in order, whether they were streamed)
-    fields: tuple[str, ...] = ()  # a body with none of these is another service's that has the same path
+    fields: tuple[tuple[str, ...], ...] = ()  # a body that has all of none of these is another service's; empty: any
 
 
 # Read JSON that may be anything.

@@ -36,7 +36,7 @@ def grow(held: Grown, delta: dict[str, Any], depth: int = 0) -> None:
             _grow_text(held, key, value)
         elif value is None:
             held.setdefault(key, None)
-        elif kind is dict and depth < _DEPTH_MAX:
+        elif kind is dict and depth < _DEPTH_MAX and key != "arguments":  # never in pieces where they are no text
             inner = held.get(key)
             if type(inner) is not Grown:
                 inner = held[key] = Grown()

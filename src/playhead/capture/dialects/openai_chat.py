@@ -176,5 +176,5 @@ CHAT = Dialect(
     volatile=("client_metadata", "metadata", "prompt_cache_key"),
     asked=asked,
     answered=answered,
-    fields=("messages", "prompt"),
+    fields=(("messages",), ("prompt",)),
 )

@@ -8,11 +8,15 @@ from typing import Any
 
 from playhead.capture.dialects.anthropic import MESSAGES
 from playhead.capture.dialects.base import Dialect
+from playhead.capture.dialects.google import GENERATE
 from playhead.capture.dialects.hosts import provider_of
+from playhead.capture.dialects.ollama import OLLAMA
 from playhead.capture.dialects.openai_chat import CHAT
+from playhead.capture.dialects.openai_plain import COMPLETIONS, EMBEDDINGS
+from playhead.capture.dialects.openai_responses import RESPONSES
 
 # The first that matches speaks.
-DIALECTS: tuple[Dialect, ...] = (CHAT, MESSAGES)
+DIALECTS: tuple[Dialect, ...] = (CHAT, RESPONSES, MESSAGES, GENERATE, EMBEDDINGS, COMPLETIONS, OLLAMA)
 
 _ANY = re.compile("|".join(f"(?:{route})" for dialect in DIALECTS for route in dialect.routes))
 _EACH = tuple((dialect, re.compile("|".join(f"(?:{route})" for route in dialect.routes))) for dialect in DIALECTS)
@@ -51,7 +55,7 @@ def speaks(dialect: Dialect, body: Any) -> bool:
     """Say whether a body can be of this dialect: other services have a `/v1/messages` too."""
     if not dialect.fields:
         return True
-    return isinstance(body, dict) and any(field in body for field in dialect.fields)
+    return type(body) is dict and any(all(name in body for name in names) for names in dialect.fields)
 
 
 def normalised(dialect: Dialect, body: Any) -> Any:
