@@ -121,7 +121,9 @@ def _assembled(documents: Sequence[Any]) -> Any:
 def _merge(held: dict[str, Any], candidate: dict[str, Any]) -> None:
     for key, value in candidate.items():
         if key == "content" and type(value) is dict:
-            content = held.setdefault("content", {})
+            content = held.get("content")
+            if type(content) is not dict:
+                content = held["content"] = {}
             for name, inner in value.items():
                 if name == "parts":
                     _add_parts(content.setdefault("parts", []), rows(inner))

@@ -60,13 +60,13 @@ def asked(body: Any, path: str) -> Asked:
     items = rows(mapping(body).get("input"))
     fresh = True
     for item in reversed(items):
-        kind = item.get("type")
-        if type(kind) is str and kind in _RESULTS:
+        kind = text(item.get("type"))
+        if kind in _RESULTS:
             if fresh:
                 identity = text(item.get("call_id")) or text(item.get("id"))
                 output = item.get("tools") if kind == "tool_search_output" else item.get("output")
                 results.append(ToolResult(identity, _RESULTS[kind], output, item.get("status") == "failed"))
-        elif type(kind) is str and kind in _CALLS:
+        elif kind in _CALLS:
             fresh = False
             if (name := text(item.get("name"))) and (identity := text(item.get("call_id"))):
                 names.setdefault(identity, name)
@@ -114,10 +114,10 @@ def _calls_of(output: Any, unfinished: frozenset[int]) -> list[ToolAsked]:
     """List what the client has to run: not what a result beside it shows to have been run already."""
     if type(output) is not list:
         return []
-    run = {item.get("call_id") for item in rows(output) if str(item.get("type")) in _RESULTS}
+    run = {text(item.get("call_id")) for item in rows(output) if text(item.get("type")) in _RESULTS}
     calls = []
     for position, item in enumerate(output):
-        if type(item) is not dict or position in unfinished or str(item.get("type")) not in _CALLS:
+        if type(item) is not dict or position in unfinished or text(item.get("type")) not in _CALLS:
             continue
         field, fixed = _CALLS[item["type"]]
         name = fixed or text(item.get("name"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from playhead.capture.dialects.base import error_of, mapping, rows
+from playhead.capture.dialects.base import error_of, mapping, rows, text
 from playhead.capture.dialects.deltas import Grown, Pieces, joined
 
 _FINAL = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
@@ -46,7 +46,7 @@ def assembled(documents: Sequence[Any]) -> tuple[Any, frozenset[int], dict[str, 
     over = False
     error: dict[str, Any] | None = None
     for document in reversed(documents):
-        kind = mapping(document).get("type")
+        kind = text(mapping(document).get("type"))
         if kind == "error" or (kind is None and "error" in mapping(document)):
             error = error_of(document) or {key: value for key, value in document.items() if key != "type"}
         elif kind in _FINAL or kind in _BEGUN:
