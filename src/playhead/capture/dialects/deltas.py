@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 # Sent whole, often again with every chunk, and never continued.
@@ -33,7 +34,11 @@ def grow(held: Grown, delta: dict[str, Any], depth: int = 0) -> None:
     for key, value in delta.items():
         kind = type(value)
         if kind is str:
-            _grow_text(held, key, value)
+            old = held.get(key)
+            if type(old) is Pieces and key != "name":
+                old.append(value)
+            else:
+                _grow_text(held, key, value, old)
         elif value is None:
             held.setdefault(key, None)
         elif kind is dict and depth < _DEPTH_MAX and key != "arguments":  # never in pieces where they are no text
@@ -50,14 +55,13 @@ def grow(held: Grown, delta: dict[str, Any], depth: int = 0) -> None:
             held[key] = value
 
 
-def _grow_text(held: Grown, key: str, value: str) -> None:
-    old = held.get(key)
+def _grow_text(held: Grown, key: str, value: str, old: Any) -> None:
     if key in _WHOLE:
         if value or old is None:  # some servers send an empty id with every chunk but the first
             held[key] = value
     elif type(old) is not Pieces:
         held[key] = Pieces((value,))
-    elif key != "name" or joined(old) != value:  # some servers repeat the name of the tool
+    elif joined(old) != value:  # some servers repeat the name of the tool
         old.append(value)
 
 
@@ -89,6 +93,17 @@ def _begins_another(entry: dict[str, Any], grown: Grown, index: int) -> bool:
         return False
     identity = entry.get("id")
     return bool(identity != grown.get("id") if identity else index == _NO_INDEX)
+
+
+def last_words(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return each field as the last document says it that says anything but null."""
+    out: dict[str, Any] = {}
+    for document in documents:
+        out.update(document)
+    for key, value in out.items():
+        if value is None:
+            out[key] = next((held for document in reversed(documents) if (held := document.get(key)) is not None), None)
+    return out
 
 
 def joined(pieces: list[str]) -> str:

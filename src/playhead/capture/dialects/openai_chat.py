@@ -22,7 +22,7 @@ from playhead.capture.dialects.base import (
     total,
     usage,
 )
-from playhead.capture.dialects.deltas import Grown, Rows, grow, settled
+from playhead.capture.dialects.deltas import Grown, Rows, grow, last_words, settled
 from playhead.event import kinds
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
@@ -111,58 +111,45 @@ def _calls_of(message: dict[str, Any], complete: bool) -> list[ToolAsked]:
 
 def assembled(documents: Sequence[Any], kind: str = "chat.completion") -> Any:
     """Put the chunks of a stream together to what the same answer is when it is not streamed."""
-    whole: dict[str, Any] = {}
-    choices: dict[int, Grown] = {}
-    for document in documents:
-        if type(document) is not dict:
-            continue
-        for key, value in document.items():
-            if key == "object" or key == "choices":
-                whole.setdefault(key, kind)  # the choices take their place below
-            elif key == "obfuscation":
-                continue  # only there to make chunks equally long
-            elif value is None or (key in _FIRST and whole.get(key)):
-                whole.setdefault(key, value)
-            else:
-                whole[key] = value
-        for position, choice in enumerate(rows(document.get("choices"))):
-            index = choice.get("index")
-            index = index if type(index) is int else position
-            held = choices.get(index)
-            if held is None:
-                held = choices[index] = Grown(index=index)
-            _grow_choice(held, choice)
+    chunks = [document for document in documents if type(document) is dict]
+    whole = last_words(chunks)
+    whole.pop("obfuscation", None)  # only there to make chunks equally long
+    for key in _FIRST & whole.keys():
+        whole[key] = next((value for chunk in chunks if (value := chunk.get(key))), whole[key])
+    if "object" in whole:
+        whole["object"] = kind
     if "choices" in whole:
-        whole["choices"] = [_settled_choice(choices[index]) for index in sorted(choices)]
+        choices: dict[int, list[dict[str, Any]]] = {}
+        for chunk in chunks:
+            for position, choice in enumerate(rows(chunk.get("choices"))):
+                index = choice.get("index")
+                choices.setdefault(index if type(index) is int else position, []).append(choice)
+        whole["choices"] = [_assembled_choice(index, choices[index]) for index in sorted(choices)]
     return whole or None
 
 
-def _grow_choice(held: Grown, choice: dict[str, Any]) -> None:
-    for key, value in choice.items():
-        if key == "delta":
-            if type(value) is dict:
-                message = held.get("message")
-                if type(message) is not Grown:
-                    message = held["message"] = Grown()
-                grow(message, value)
-        elif key == "message":
-            held.setdefault("message", value)  # Perplexity sends what there is so far beside each delta
-        elif key == "text":
-            grow(held, {"text": value})
-        elif key == "logprobs":
-            grow(held, {"logprobs": value})
-        elif value is None:
-            held.setdefault(key, None)
-        elif key != "index":
-            held[key] = value
-
-
-def _settled_choice(held: Grown) -> Any:
-    message = held.get("message")
-    if type(message) is Grown and type(calls := message.get("tool_calls")) is Rows:
-        for call in calls.at.values():
-            call.pop("index", None)  # only there to put the pieces together
-    return settled(held)
+def _assembled_choice(index: int, pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put the pieces of one choice together."""
+    choice = {**last_words(pieces), "index": index}
+    # Perplexity sends what there is so far as a message beside each delta; the deltas count.
+    deltas = [delta for piece in pieces if type(delta := piece.get("delta")) is dict]
+    if choice.pop("delta", None) is not None or deltas:
+        message = Grown()
+        for delta in deltas:
+            grow(message, delta)
+        if type(calls := message.get("tool_calls")) is Rows:
+            for call in calls:
+                if type(call) is Grown:
+                    call.pop("index", None)  # only there to put the pieces together
+        choice["message"] = settled(message)
+    for name in ("text", "logprobs"):
+        if choice.get(name) is not None:
+            grown = Grown()
+            for piece in pieces:
+                if (value := piece.get(name)) is not None:
+                    grow(grown, {name: value})
+            choice[name] = settled(grown[name])
+    return choice
 
 
 CHAT = Dialect(
