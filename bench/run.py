@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = ("record", "verify", "conversation", "index", "startup")
+BENCHES = ("record", "verify", "conversation", "index", "startup", "traffic")
 
 
 def main(names: list[str]) -> int:

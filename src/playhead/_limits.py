@@ -26,6 +26,9 @@ LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # a longer line is reported as damage
 RESOLVED_LINES_CACHED_MAX: Final = 512
 RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, since references may multiply without end
 
+# Traffic
+BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of an answer; of a longer one the beginning is kept, and that is counted
+
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost

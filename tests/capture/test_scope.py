@@ -13,8 +13,9 @@ import pytest
 
 import playhead
 from playhead.capture import scope
+from playhead.capture.opening import open_recording
 from playhead.capture.record import join_run
-from playhead.capture.recording import Recording, open_recording
+from playhead.capture.recording import Recording
 from playhead.event import kinds
 from playhead.settings import Settings
 from playhead.store.files import FileStore

@@ -72,7 +72,7 @@ def test_four_forks_with_three_threads_and_tasks_each_make_one_dense_chain() -> 
 
 JOIN = """
 import sys, playhead
-from playhead.capture.recording import default_settings, open_recording
+from playhead.capture.opening import default_settings, open_recording
 from playhead.store.files import FileStore
 run, name = sys.argv[1:]
 recording = open_recording(FileStore("store"), default_settings(), run=run)

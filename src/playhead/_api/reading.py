@@ -16,7 +16,8 @@ import orjson
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._ids import is_run_id
-from playhead.capture.recording import Recording, open_recording
+from playhead.capture.opening import open_recording
+from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadError, RunNotFound, UsageError
 from playhead.event import kinds

@@ -34,14 +34,25 @@ def record(
     tags: Mapping[str, str] | None = None,
     version: str | None = None,
     strict: bool | None = None,
+    capture: bool = True,
 ) -> Record:
     """Record what happens inside `with playhead.record("name", input=...) as run:` as one run.
 
     Set `run.output` to the answer. `input` is the request: any value, or a `playhead.Envelope`. `policy` is a function
-    that `playhead.check` asks. With `strict`, an event that cannot be recorded raises; otherwise it is counted.
+    that `playhead.check` asks. With `strict`, an event that cannot be recorded raises; otherwise it is counted. Without
+    `capture`, HTTP traffic is not recorded, save that of clients given to `playhead.wrap`.
     """
     agent = {"name": name, "version": version} if version else None
-    return Record(_named(name), input=input, policy=policy, store=store, tags=tags, agent=agent, strict=strict)
+    return Record(
+        _named(name),
+        input=input,
+        policy=policy,
+        store=store,
+        tags=tags,
+        agent=agent,
+        strict=strict,
+        capture=capture,
+    )
 
 
 @overload
@@ -56,6 +67,7 @@ def agent(
     tags: Mapping[str, str] | None = None,
     version: str | None = None,
     strict: bool | None = None,
+    capture: bool = True,
 ) -> Callable[[F], F]: ...
 def agent(name_or_function: Any = None, /, **options: Any) -> Any:
     """Make every call of a function one recorded run: its arguments are the request, its return value the output."""

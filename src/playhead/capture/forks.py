@@ -26,6 +26,11 @@ def forget(recording: Recording) -> None:
     _recordings.discard(recording)
 
 
+def recordings() -> list[Recording]:
+    """Return the recordings of this process that are open."""
+    return list(_recordings)
+
+
 def _before() -> None:
     """Wait until no other thread is in the middle of a line: its lock would be copied and never released."""
     ledgers = _held[threading.get_ident()] = [recording.ledger for recording in list(_recordings)]

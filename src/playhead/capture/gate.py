@@ -41,9 +41,7 @@ class Gate:
     def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
-        variables = getattr(os.environ, "_data", os.environ)  # as they are kept: os.environ itself decodes each one
-        if len(variables) != self._variables or (self._watched and [*map(variables.get, self._watched)] != self._seen):
-            self._learn()
+        self.look_at_variables()
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
@@ -91,6 +89,12 @@ class Gate:
         if new is None or self.redactor.suspicious_text(new[0]):
             return None
         return new[0], fields, [], new[1], seen[3], False, {}, False
+
+    def look_at_variables(self) -> None:
+        """Learn the secrets among variables, where one was set or changed since we looked last."""
+        variables = getattr(os.environ, "_data", os.environ)  # as they are kept: os.environ itself decodes each one
+        if len(variables) != self._variables or (self._watched and [*map(variables.get, self._watched)] != self._seen):
+            self._learn()
 
     def _learn(self) -> None:
         """Take in variables that an agent has set or changed since: it may load its keys first thing, or renew them."""

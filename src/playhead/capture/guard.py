@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from playhead.errors import PlayheadError
@@ -37,6 +38,15 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1) 
         reason = type(problem).__name__
     recording.lose(reason if count else "sync_failed", count)
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
+
+
+def not_captured(problem: Exception, source: str, recordings: Iterable[Recording]) -> None:
+    """Say in every run that what goes through a library is not recorded, since it is not as we know it."""
+    if _is_our_mistake(problem):
+        raise problem
+    logger.warning("%s cannot be captured: %s", source, problem)
+    for recording in recordings:
+        recording.not_captured(source, f"{type(problem).__name__}: {problem}")
 
 
 def too_late(recording: Recording, what: str) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
+from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, ambient, ambient_lane, current, policies
 
 INTERNAL_THREAD = "playhead-sync"
 
 _lock = threading.Lock()
 _open = 0
-_originals: list[tuple[Any, str, Any]] = []
+_patches = Patches()
 _submitting = threading.local()
 _forking: contextvars.Context | None = None
 
@@ -32,9 +32,9 @@ def install() -> None:
     with _lock:
         _open += 1
         if _open == 1:
-            _patch(threading.Thread, "start", _start)
-            _patch(concurrent.futures.ThreadPoolExecutor, "submit", _submit)
-            _patch(asyncio.BaseEventLoop, "create_task", _create_task)
+            _patches.replace(threading.Thread, "start", _start)
+            _patches.replace(concurrent.futures.ThreadPoolExecutor, "submit", _submit)
+            _patches.replace(asyncio.BaseEventLoop, "create_task", _create_task)
 
 
 def uninstall() -> None:
@@ -43,15 +43,7 @@ def uninstall() -> None:
     with _lock:
         _open -= 1
         if _open == 0:
-            while _originals:
-                owner, name, original = _originals.pop()
-                setattr(owner, name, original)
-
-
-def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    original = owner.__dict__[name]
-    _originals.append((owner, name, original))
-    setattr(owner, name, make(original))
+            _patches.restore()
 
 
 def _child_context() -> contextvars.Context | None:
@@ -61,9 +53,15 @@ def _child_context() -> contextvars.Context | None:
         return None
     context = contextvars.copy_context()
     if scope is not None:
-        context.run(current.set, Scope(scope.recording, scope.span, scope.lane.spawn()))
+        inside = scope.recording.turns.inside(scope)  # what begins inside a turn belongs to it
+        context.run(current.set, Scope(scope.recording, inside.span, scope.lane.spawn()))
     elif process is not None:
-        context.run(ambient_lane.set, process.lane_here().spawn())
+        lane = process.lane_here().spawn()
+        context.run(ambient_lane.set, lane)
+        if process.recording is not None and process.recording.turns.open and (there := process.scope()) is not None:
+            inside = there.recording.turns.inside(there)
+            if inside is not there:
+                context.run(current.set, Scope(there.recording, inside.span, lane))
     return context
 
 

@@ -19,9 +19,10 @@ from typing import Any
 
 from playhead._ids import is_run_id
 from playhead.capture import guard
+from playhead.capture.opening import open_recording
 from playhead.capture.program import Program, noticed_signals
 from playhead.capture.record import RUN_VARIABLE
-from playhead.capture.recording import Recording, open_recording
+from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.errors import PlayheadError
 from playhead.event import envelope, kinds

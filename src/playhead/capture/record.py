@@ -13,7 +13,8 @@ from typing import Any
 
 from playhead._ids import is_run_id
 from playhead.capture import environment, guard, lanes
-from playhead.capture.recording import Recording, default_settings, open_recording
+from playhead.capture.opening import default_settings, open_recording
+from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Ambient, Lane, Policy, Scope, ambient, current, live, policies
 from playhead.capture.spans import Span, outcome
@@ -50,6 +51,7 @@ class Record(Span):
         tags: Mapping[str, str] | None = None,
         origin: Mapping[str, Any] | None = None,
         strict: bool | None = None,
+        capture: bool = True,
     ) -> None:
         super().__init__()
         self.name = name
@@ -64,6 +66,7 @@ class Record(Span):
         self._tags = {key: str(value) for key, value in (tags or {}).items()}
         self._origin = dict(origin) if origin else None
         self._strict = strict
+        self._capture = capture
         self._role = "none"
         self._joined: Recording | None = None  # opened by us in a run that is not ours
         self._strict_outside: bool | None = None  # of a run that we take part in with another mind
@@ -144,18 +147,20 @@ class Record(Span):
             self._join(outer)
         else:
             self.span = outer.recording.emit(self._step_started(outer), parent=outer.span)
+        outer.recording.turns.places.add(self.span)
         self._inside = outer.inside(self.span)
 
     def _open(self, settings: Settings) -> None:
         store = _store(self._store, settings)
         run = _run_of_process() if self._store is None else None
         if run is not None:
-            self._joined = self.recording = join_run(store, settings, run, policy=self._policy)
+            self._joined = self.recording = join_run(store, settings, run, policy=self._policy, captures=self._capture)
             self._outside = Scope(self.recording, "0", Lane())
             self._join(self._outside)
             self._inside = self._outside.inside(self.span)
+            self.recording.turns.places.add(self.span)
             return
-        recording = open_recording(store, settings, policy=self._policy)
+        recording = open_recording(store, settings, policy=self._policy, captures=self._capture)
         self._role, self.recording = "run", recording
         recording.start(
             kinds.RunStarted(
@@ -213,6 +218,7 @@ class Record(Span):
             self.recording.output, self.recording.metadata = self.output, self.metadata
             self.recording.finish(status, failed)
             return
+        self.recording.turns.leave(self.span)
         if self.span is not None:
             finished = kinds.StepFinished(
                 status=status,
@@ -260,10 +266,13 @@ class Record(Span):
         return self.__enter__()
 
 
-def join_run(store: Store, settings: Settings, run: str, *, policy: Policy | None = None) -> Recording:
+def join_run(
+    store: Store, settings: Settings, run: str, *, policy: Policy | None = None, captures: bool = True
+) -> Recording:
     """Open a run that somebody else started, and will finish."""
-    recording = open_recording(store, settings, policy=policy, run=run)
+    recording = open_recording(store, settings, policy=policy, run=run, captures=captures)
     recording.root_span = "0"
+    recording.turns.places.add("0")
     return recording
 
 

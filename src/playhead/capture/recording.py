@@ -5,20 +5,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from playhead import settings as settings_module
-from playhead._ids import new_run_id
 from playhead._version import __version__
-from playhead.capture import forks, git, guard, lanes, origin, request
+from playhead.capture import clients, forks, git, guard, lanes, origin, redact_http, request
 from playhead.capture.gate import Gate
-from playhead.capture.redact import Redactor
-from playhead.capture.scope import Policy, current, lane_in
+from playhead.capture.headers import Headers, Spliced
+from playhead.capture.scope import Policy, lane_in, live
+from playhead.capture.turns import Turns
 from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
@@ -26,7 +24,7 @@ from playhead.event.keys import call_key
 from playhead.event.plain import describe_error
 from playhead.event.plainer import inline_blobs
 from playhead.event.references import Held
-from playhead.ledger.writer import Ledger
+from playhead.ledger.writer import Around, Ledger
 from playhead.settings import Settings
 from playhead.store import layout
 from playhead.store.base import Store
@@ -38,7 +36,15 @@ class Recording:
     """A run that is being recorded. `with playhead.record(...) as run` yields one."""
 
     def __init__(
-        self, run: str, store: Store, ledger: Ledger, gate: Gate, *, settings: Settings, policy: Policy | None = None
+        self,
+        run: str,
+        store: Store,
+        ledger: Ledger,
+        gate: Gate,
+        *,
+        settings: Settings,
+        policy: Policy | None = None,
+        captures: bool = True,
     ) -> None:
         self.id = run
         self.store = store
@@ -59,8 +65,14 @@ class Recording:
         self.root_span: str | None = None
         self._working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
+        self._not_captured: set[str] = set()
+        self.captures = captures  # the traffic of everything in the run, not only of what is wrapped
+        self.redactor = gate.redactor
+        self.headers = Headers(gate.redactor)
+        self.turns = Turns(self)
         forks.watch(self)
         lanes.install()
+        clients.install()
 
     # What a user may call.
 
@@ -114,6 +126,9 @@ class Recording:
         opens: bool = False,
         keyed: Callable[[Any], tuple[str | None, Any]] | None = None,
         sealing: Callable[[bytes, int, str], bytes] | None = None,
+        spliced: Spliced | None = None,
+        before: Around | None = None,
+        after: Around | None = None,
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it.
 
@@ -134,19 +149,25 @@ class Recording:
             for digest, data in blobs:
                 self._keep_blob(digest, data)
             if redacted:
-                self._count(redacted)
+                self.count_redacted(redacted)
             key = None
             if keyed is not None:
                 name, question = keyed(value)
                 if blobs:  # a key is of the value as it was, whatever it is written as
                     question = inline_blobs(question, dict(blobs))
                 key = call_key(kind, name, question, floats, unusual_keys)
+            if spliced is not None:
+                encoded = spliced.join(encoded, self._held)
             body = encoded if sealing is None else functools.partial(sealing, encoded)
-            sealed = self._ledger.append(kind, body, span, parent, lane_in(self), key, opens, None, None, cuts)
+            lane = lane_in(self)
+            sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts, before, after)
             if sealed is None:
                 return None
-            if news is not None and self._ledger.cuts == cuts:
-                self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
+            if self._ledger.cuts == cuts:
+                if news is not None:
+                    self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
+                if spliced is not None and self._held.known is known:
+                    spliced.wrote(sealed.seq, self._held)
             return sealed.span
         except Exception as problem:
             guard.absorb(problem, self, kind)
@@ -155,6 +176,15 @@ class Recording:
     def lose(self, reason: str, count: int = 1) -> None:
         """Count what could not be recorded."""
         self._ledger.lose(reason, count)
+
+    def not_captured(self, source: str, where: str) -> None:
+        """Note, once for each source, that something happens which cannot be recorded; nothing of ours is lost."""
+        if source not in self._not_captured:
+            self._not_captured.add(source)
+            self.emit(
+                kinds.GapNoted(reason="not_captured", count=0, detail={"source": source, "where": where}),
+                parent=self._enclosing(),
+            )
 
     def attempt(self, parent: str | None, name: str) -> int:
         """Return how often a step of this name was started under this parent, this time included."""
@@ -176,7 +206,7 @@ class Recording:
         try:
             clean, counts = self._gate.file(data)
             name = self._gate.file_name(name, counts)
-            self._count(counts)
+            self.count_redacted(counts)
             stored = self.store.put_file(self.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
         except (OSError, PlayheadError) as problem:
             guard.absorb(problem, self, f"artifact {name}")
@@ -197,7 +227,7 @@ class Recording:
     def context_pack(self, pack: Any, parent: str | None = None) -> None:
         """Keep the context pack that is in force from now on."""
         plain, counts = self._gate.settle(pack)
-        self._count(counts)
+        self.count_redacted(counts)
         encoded = orjson.dumps(plain, option=orjson.OPT_INDENT_2) + b"\n"
         lost = self.lost
         name = self.artifact(layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent)
@@ -231,6 +261,7 @@ class Recording:
         if started.input is not None:
             started.envelope_hash = self.hash_recorded(started.input)
         self.root_span = self.emit(started)
+        self.turns.places.add(self.root_span)
         if state is not None:
             self._working_tree = state
             origin.keep_diff(self, state)
@@ -252,6 +283,7 @@ class Recording:
             self._detach()  # a forked child that fell out of the parent's `with`: the run is the parent's to finish
             return
         try:
+            self.turns.run_ends()
             if self._working_tree is not None:
                 origin.note_commits(self, self._working_tree.root, self._working_tree.commit)
             finished = kinds.RunFinished(
@@ -283,6 +315,7 @@ class Recording:
         if not self._closed:
             self._closed = True
             try:
+                self.turns.run_ends()
                 self.sync()
             finally:
                 self._detach()
@@ -296,6 +329,7 @@ class Recording:
         self.closed = True
         forks.forget(self)
         lanes.uninstall()
+        clients.uninstall()
         try:
             self._ledger.close()
         except Exception as problem:
@@ -325,48 +359,22 @@ class Recording:
             return None  # then the content is written in full once more
 
     def _enclosing(self) -> str | None:
-        scope = current.get()
+        scope = live()
         return scope.span if scope is not None and scope.recording is self else self.root_span
 
     def _keep_blob(self, digest: str, data: bytes) -> None:
         stored = self.store.put_blob(data)
         assert stored == digest, "a blob is stored under its own digest"
 
-    def _count(self, counts: dict[str, int]) -> None:
+    def learn_from_request(self, headers: list[tuple[str, str]], url: str) -> None:
+        """Take the keys that a request carries as secrets from now on."""
+        self._gate.look_at_variables()
+        redact_http.learn_from_request(self.redactor, headers, url)
+
+    def count_redacted(self, counts: dict[str, int]) -> None:
+        """Add to what was redacted, by rule."""
         for rule, count in counts.items():
             self.redacted[rule] = self.redacted.get(rule, 0) + count
-
-
-def open_recording(
-    store: Store, settings: Settings, *, policy: Policy | None = None, run: str | None = None
-) -> Recording:
-    """Create a new run in a store, or join the one named, and return what records it."""
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise UsageError(
-            "this interpreter runs without a global lock, which Playhead has not been tested with",
-            hint="Use a standard build of Python 3.11 to 3.14, or PLAYHEAD_DISABLED=1.",
-        )
-    identity = run or new_run_id()
-    ledger = store.ledger(identity, create=run is None)
-    return Recording(identity, store, ledger, Gate(shared_redactor(settings)), settings=settings, policy=policy)
-
-
-@functools.lru_cache(maxsize=8)
-def _redactor(
-    off: tuple[str, ...], fields: tuple[str, ...], patterns: tuple[tuple[str, str], ...], _env: int
-) -> Redactor:
-    return Redactor(disabled=off, fields=fields, patterns=dict(patterns))
-
-
-def shared_redactor(settings: Settings) -> Redactor:
-    """Return the redactor for these settings; made anew when the environment changed."""
-    patterns = tuple(sorted(settings.redact_patterns.items()))
-    return _redactor(settings.redact_off, settings.redact_fields, patterns, hash(frozenset(os.environ.items())))
-
-
-def default_settings() -> Settings:
-    """Return the settings in force in the current directory."""
-    return settings_module.load()
 
 
 def policy_snapshot(policy: Policy | None) -> dict[str, Any]:

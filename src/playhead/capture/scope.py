@@ -91,19 +91,29 @@ Policy = Callable[..., Any]
 # The policies in force, outermost first. Apart from the scope: a policy holds whether or not anything is recorded.
 policies: ContextVar[tuple[Policy, ...]] = ContextVar("playhead_policies", default=())
 current: ContextVar[Scope | None] = ContextVar("playhead_scope", default=None)
-ambient_lane: ContextVar[Lane | None] = ContextVar(
-    "playhead_lane", default=None
-)  # of threads and tasks without a scope
+# The lane of threads and tasks without a scope.
+ambient_lane: ContextVar[Lane | None] = ContextVar("playhead_lane", default=None)
+
+# Traffic of a part that records what it means itself, such as the requests of an MCP client, or of the recorder.
+muted: ContextVar[bool] = ContextVar("playhead_muted", default=False)
+# Traffic of a client that was wrapped, in a run that captures nothing else.
+wrapped: ContextVar[bool] = ContextVar("playhead_wrapped", default=False)
 
 _ambient: Ambient | None = None
 
 
-def live() -> Scope | None:
+def place() -> Scope | None:
     """Return the current scope, else that of the process; None where there is none, or where its run has ended."""
     scope = current.get()
     if scope is None:
         return None if _ambient is None else _ambient.scope()
     return None if scope.recording.closed else scope
+
+
+def live() -> Scope | None:
+    """Return the scope of what happens now: that of the place, or the turn of a conversation that is open there."""
+    scope = place()
+    return scope if scope is None or not scope.recording.turns.open else scope.recording.turns.inside(scope)
 
 
 def ambient() -> Ambient | None:

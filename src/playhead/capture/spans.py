@@ -64,6 +64,7 @@ class Span:
         scope, self._outside = self._outside, None
         if scope is None:
             return
+        scope.recording.turns.leave(self.span)
         status = outcome(error)
         described = describe_error(error) if error is not None and status != "ok" else None
         if self.span is None:
@@ -162,6 +163,16 @@ class ModelCall(Span):
         if usage is not None:
             self._answer["usage"] = tokens(usage)
 
+    def begin(self) -> None:
+        super().begin()
+        if self._outside is not None:
+            self._outside.recording.turns.by_hand.add(self.span)
+
+    def end(self, error: BaseException | None = None) -> None:
+        if self._outside is not None:
+            self._outside.recording.turns.by_hand.discard(self.span)
+        super().end(error)
+
     def opening(self, scope: Scope) -> kinds.Payload:
         provider, model, request, attempt = self._asked
         return kinds.ModelInvoked(provider=provider, model=model, request=request, attempt=attempt)
@@ -193,16 +204,29 @@ def tokens(usage: Any) -> kinds.Usage:
 class ToolCall(Span):
     """One call of a tool."""
 
-    def __init__(self, name: str, arguments: Any, effects: list[str]) -> None:
+    def __init__(self, name: str, arguments: Any, effects: list[str], call: str | None = None) -> None:
         super().__init__()
-        self._name, self._arguments, self._effects = name, arguments, effects
+        self._name, self._arguments, self._effects, self._call = name, arguments, effects, call
         self.output: Any = None
 
     def opening(self, scope: Scope) -> kinds.Payload:
-        return kinds.ToolCalled(name=self._name, input=self._arguments, effects=self._effects)
+        call, asked_by = self._call, None
+        turns = scope.recording.turns
+        if scope.span not in turns.tools:  # a tool inside a tool was asked for by that one
+            call, asked_by = turns.running(self._name, self._arguments, call)
+        return kinds.ToolCalled(
+            name=self._name, input=self._arguments, effects=self._effects, call=call, asked_by=asked_by
+        )
+
+    def end(self, error: BaseException | None = None) -> None:
+        if self._outside is not None:
+            self._outside.recording.turns.tools.discard(self.span)
+        super().end(error)
 
     def begin(self) -> None:
         super().begin()
+        if self._outside is not None and self.span is not None:
+            self._outside.recording.turns.tools.add(self.span)
         if self._outside is not None and any(effect != "read" for effect in self._effects):
             self._outside.recording.sync()  # that it was attempted must be on the disk before the world changes
 

@@ -379,10 +379,75 @@ survey(PyObject *module, PyObject *args)
     return seen;
 }
 
+/* Measure one value and note the containers over `min` by their address; -1 with an error set. The value was surveyed;
+ * another thread may have changed it since, so that `room` bounds the depth once more. */
+static Py_ssize_t
+measure(PyObject *value, Py_ssize_t min, Py_ssize_t room, PyObject *big)
+{
+    if (PyUnicode_CheckExact(value)) {
+        return PyUnicode_GET_LENGTH(value);
+    }
+    int is_dict = PyDict_CheckExact(value);
+    if ((!is_dict && !PyList_CheckExact(value)) || room == 0) {
+        return 8;
+    }
+    Py_ssize_t size = is_dict ? 10 * PyDict_GET_SIZE(value) : 2 + PyList_GET_SIZE(value);
+    if (is_dict) {
+        PyObject *key, *item;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(value, &position, &key, &item)) {
+            if (PyUnicode_CheckExact(item) || PyDict_CheckExact(item) || PyList_CheckExact(item)) {
+                Py_ssize_t inner = measure(item, min, room - 1, big);
+                if (inner < 0) {
+                    return -1;
+                }
+                size += inner;
+            }
+        }
+    }
+    else {
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++) {
+            PyObject *item = PyList_GET_ITEM(value, i);
+            Py_ssize_t inner = measure(item, min, room - 1, big);
+            if (inner < 0) {
+                return -1;
+            }
+            size += inner + (PyUnicode_CheckExact(item) ? 2 : 0);
+        }
+    }
+    if (size > min) {
+        PyObject *address = PyLong_FromVoidPtr(value), *number = PyLong_FromSsize_t(size);
+        int failed = address == NULL || number == NULL || PyDict_SetItem(big, address, number) < 0;
+        Py_XDECREF(address);
+        Py_XDECREF(number);
+        if (failed) {
+            return -1;
+        }
+    }
+    return size;
+}
+
+/* sizes(value, min, depth_max) -> {id of a container: its approximate size} for all that are over `min`. */
+static PyObject *
+sizes(PyObject *module, PyObject *args)
+{
+    PyObject *value;
+    Py_ssize_t min, depth_max;
+    if (!PyArg_ParseTuple(args, "O!nn", &PyDict_Type, &value, &min, &depth_max)) {
+        return NULL;
+    }
+    PyObject *big = PyDict_New();
+    if (big != NULL && measure(value, min, depth_max, big) < 0) {
+        Py_CLEAR(big);
+    }
+    return big;
+}
+
 static PyMethodDef methods[] = {
     {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
     {"text_key", text_key, METH_O, "Make a key for a long text."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
+    {"sizes", sizes, METH_VARARGS, "Measure the large containers of a plain value."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -97,6 +97,7 @@ class StepStarted(Payload):
     agent: dict[str, Any] | None = None
     entrypoint: dict[str, Any] | None = None
     tags: dict[str, str] = {}
+    inferred: bool = False  # read off the model traffic: nobody named it
 
 
 class StepFinished(Payload):
@@ -131,6 +132,9 @@ class ModelInvoked(Payload):
     model: str | None = None
     request: Any = None
     attempt: int = 1
+    operation: str | None = None  # what was asked of the provider: chat, responses, messages, embeddings, …
+    body: Any = None  # as it was sent, where the request in its form does not give the same bytes
+    http: dict[str, Any] | None = None  # method, url, form, headers
 
 
 class ModelResponded(Payload):
@@ -145,6 +149,8 @@ class ModelResponded(Payload):
     chunks: Any = None
     error: dict[str, Any] | None = None
     model: str | None = None  # as the provider named it, where it differs from what was asked
+    body: Any = None  # as it came, where the response in its form does not give the same bytes: streams
+    http: dict[str, Any] | None = None  # status, form, head_us (when the head was there), headers
 
 
 class ToolCalled(Payload):
@@ -155,6 +161,9 @@ class ToolCalled(Payload):
     name: str
     input: Any = None
     effects: list[str] = []  # read, write, irreversible
+    call: str | None = None  # the model's own id of the tool call that led to this
+    asked_by: str | None = None  # the span of the model call that asked for it
+    inferred: bool = False  # nobody saw it run: its result went back to the model
 
 
 class ToolReturned(Payload):
@@ -166,6 +175,7 @@ class ToolReturned(Payload):
     output: Any = None
     error: dict[str, Any] | None = None
     chunks: int | None = None  # how many items a generator yielded; they are the output
+    inferred: bool = False
 
 
 class HttpSent(Payload):
@@ -177,6 +187,7 @@ class HttpSent(Payload):
     url: str
     headers: list[Any] = []
     body: Any = None
+    form: str | None = None  # how the body becomes bytes: json:compact, text, bytes, …
 
 
 class HttpReceived(Payload):
@@ -188,6 +199,8 @@ class HttpReceived(Payload):
     status: int | None = None
     headers: list[Any] = []
     body: Any = None
+    form: str | None = None
+    head_us: int | None = None  # when the head of the answer was there, since the request was sent
     chunks: Any = None
     error: dict[str, Any] | None = None
 

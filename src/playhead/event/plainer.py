@@ -130,6 +130,9 @@ class Plainer:
         """Note the size of every container, which the fast walk leaves out."""
         if self.surveyed:
             self.surveyed = False
+            if speed.sizes is not None:
+                self.big = speed.sizes(value, _MIN, self.depth_max)
+                return
             self._start_again()
             self._measured(value)
 

@@ -59,8 +59,9 @@ class Held:
     alike. A seq, a number from 0 on, is known by the offset of its line.
     """
 
-    __slots__ = ("_read_data", "generation", "held_bytes", "known")
+    __slots__ = ("_read_data", "generation", "headers", "held_bytes", "known")
     known: Known
+    headers: dict[str, tuple[int, list[bytes]]]  # by pointer: the line that holds such an array, and its encoded items
     held_bytes: int
 
     def __init__(self, read_data: Callable[[int], Any]) -> None:
@@ -71,6 +72,7 @@ class Held:
     def forget(self) -> None:
         """Start anew; what comes again is then written in full once more."""
         self.known = {}
+        self.headers = {}
         self.held_bytes = 0
 
     def encode(self, value: Any, plainer: Plainer) -> tuple[bytes, News | None]:

@@ -16,6 +16,7 @@ Found = list[tuple[int, int]] | None
 find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int, Telling], Found] | None = None
 text_key: Callable[[str], int] | None = None
 survey: Callable[[dict[Any, Any], set[str], int, int, int, int], Surveyed | None] | None = None
+sizes: Callable[[dict[Any, Any], int, int], dict[int, int]] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
     try:
@@ -25,3 +26,4 @@ if os.environ.get("PLAYHEAD_PURE") != "1":
     else:
         compiled: Any = _speed
         find_runs, survey, text_key = compiled.find_runs, compiled.survey, compiled.text_key
+        sizes = compiled.sizes

@@ -24,6 +24,7 @@ from playhead.ledger.log import Log
 from playhead.ledger.merkle import Tree
 
 Data = bytes | Callable[[int, str], bytes]
+Around = tuple[str, bytes, str | None]  # kind, data, parent
 SetAside = Callable[[bytes], str]
 
 
@@ -88,20 +89,21 @@ class Ledger:
         time_us: int | None = None,
         elapsed_us: int | None = None,
         cuts: int | None = None,
+        before: Around | None = None,
+        after: Around | None = None,
     ) -> Sealed | None:
         """Seal one event and write it; on return it survives SIGKILL of this process.
 
         An opening event without a span id gets its own seq as the id. `data` may be a function of (seq, root), for the
         line that declares both. `cuts` is how often lines had vanished when the event was made: if more have since, it
-        is refused where it refers to others. Returns None when called from a finaliser or signal handler that
-        interrupted an append of the same thread: the event is then written right after the one in progress.
+        is refused where it refers to others. `before` opens a span around it, `after` closes that. Returns None in a
+        finaliser or signal handler that interrupted an append of its thread: the event is written right after that one.
         """
         with self._lock:
             if self._busy:
-                names = {"span": span, "parent": parent, "lane": lane, "key": key, "opens": opens}
-                self._deferred.append(
-                    (kind, data, {**names, "time_us": time_us, "elapsed_us": elapsed_us, "cuts": cuts})
-                )
+                names = {"span": span, "parent": parent, "lane": lane, "key": key, "opens": opens, "before": before}
+                more = {"time_us": time_us, "elapsed_us": elapsed_us, "cuts": cuts, "after": after}
+                self._deferred.append((kind, data, {**names, **more}))
                 return None
             self._busy = True
             log = self._log
@@ -118,10 +120,14 @@ class Ledger:
                         raise WriteFailed(f"{self.run} was cut under its writer, and this event refers to what is gone")
                     if self._lost or self._losses:
                         self._write_losses()
+                    if before is not None:
+                        parent = str(self._write(before[0], before[1], str(self._seq), before[2], lane, None))
                     if opens and span is None:
                         span = str(self._seq)
                     offset = self._end
                     seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us)
+                    if after is not None:
+                        self._write(after[0], after[1], parent, after[2], lane, None)
                 finally:
                     try:
                         log.release()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from playhead.capture.gate import Gate
-from playhead.capture.recording import default_settings, shared_redactor
+from playhead.capture.opening import default_settings, shared_redactor
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import EnvelopeMismatch, MissingContent, NotReplayable, PlayheadError, RecordedError
 from playhead.event.envelope import Event

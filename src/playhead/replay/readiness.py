@@ -76,7 +76,7 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
                 finished = event
             case "run.reopened":
                 finished = None
-            case "gap.noted":
+            case "gap.noted" if event.data.get("reason") != "not_captured":
                 lost = f"{event.data.get('count', 1)} × {event.data.get('reason')}"
                 found["recording_failure"] = ", ".join(filter(None, (found.get("recording_failure"), lost)))
             case "run.invalidated":

@@ -1,0 +1,134 @@
+"""Decide what is kept of the bodies of an exchange: exact where that is possible, clean always."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from playhead.capture import dialects, redact_http
+from playhead.capture.redact import Redactor
+from playhead.capture.redact_inside import Unopened, opened
+from playhead.event import wire
+
+Pair = tuple[str, str]
+
+
+class Answer:
+    """What came back, and what is kept of it."""
+
+    __slots__ = ("chunks", "documents", "form", "headers", "pieces", "size", "streamed", "times", "value")
+
+    def __init__(self) -> None:
+        self.headers: list[Pair] = []
+        self.chunks: list[bytes] = []
+        self.times: list[int] = []  # of each chunk, in nanoseconds of the monotonic clock
+        self.size = 0  # of all that came, kept or not
+        self.value: Any = None
+        self.form = wire.NONE
+        self.pieces: dict[str, list[int]] | None = None  # sizes and times, where they matter
+        self.documents: list[Any] | None = None  # what the answer says, as JSON: one, or those of a stream
+        self.streamed = False
+
+    @property
+    def first(self) -> Any:
+        """Return the first document, or None."""
+        return self.documents[0] if self.documents else None
+
+
+def kept_request(redactor: Redactor, body: bytes, headers: list[Pair], counts: dict[str, int]) -> tuple[Any, str]:
+    """Return what to keep of the body of a request, and its form."""
+    encoding = header(headers, "content-encoding")
+    if encoding and encoding != "identity":
+        return _kept_encoded(redactor, body, encoding, counts)
+    media = header(headers, "content-type")
+    if media.startswith("multipart/"):
+        return wire.as_text(redact_http.multipart(redactor, body, media, counts))
+    value, form = wire.read(body)
+    return _kept_text(redactor, body, value, headers, counts) if form == wire.TEXT else (value, form)
+
+
+def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, counts: dict[str, int]) -> None:
+    """Fill in what is kept of an answer; `speaks` says that a dialect will want its documents."""
+    raw = answer.chunks[0] if len(answer.chunks) == 1 else b"".join(answer.chunks)
+    if not raw:
+        return
+    encoding = header(answer.headers, "content-encoding")
+    encoded = encoding not in ("", "identity")
+    if speaks:
+        found = dialects.documents(_opened(raw, encoding) if encoded else raw, header(answer.headers, "content-type"))
+        if found is not None:
+            answer.documents, answer.streamed = found
+    pieces = answer.chunks
+    if encoded:
+        answer.value, answer.form = _kept_encoded(redactor, raw, encoding, counts)
+        if answer.value is not raw and answer.form != wire.UNOPENED:
+            pieces = [wire.write(answer.value, answer.form)]  # a secret was inside: what is kept is no longer encoded
+    else:
+        if len(pieces) > 1 and redactor.suspicious(raw):
+            pieces = redact_http.pieces(redactor, pieces, counts)
+            raw = b"".join(pieces)
+        _keep(redactor, answer, raw, counts)
+    if len(answer.chunks) > 1 or answer.streamed:
+        times = [(at - start) // 1000 for at in answer.times]
+        answer.pieces = {"sizes": [len(piece) for piece in pieces], "at_us": times}
+
+
+def _keep(redactor: Redactor, answer: Answer, raw: bytes, counts: dict[str, int]) -> None:
+    if answer.streamed:
+        answer.value, answer.form = wire.as_text(raw)
+        return
+    if answer.documents:
+        form = wire.json_form(answer.documents[0], raw)
+        if form is not None:
+            answer.value, answer.form = answer.documents[0], form
+            return
+        answer.value, answer.form = wire.as_text(raw)
+    else:
+        answer.value, answer.form = wire.read(raw)
+    if answer.form == wire.TEXT:
+        answer.value, answer.form = _kept_text(redactor, raw, answer.value, answer.headers, counts)
+
+
+def _opened(raw: bytes, encoding: str) -> bytes:
+    try:
+        return opened(raw, encoding)
+    except Unopened:
+        return b""  # cut in the middle, or in an encoding that nothing here can read
+
+
+def _kept_encoded(redactor: Redactor, body: bytes, encoding: str, counts: dict[str, int]) -> tuple[Any, str]:
+    try:
+        clean = redact_http.encoded(redactor, body, encoding, counts)
+    except Unopened as problem:
+        # What cannot be looked into may hold a secret: its digest says what it was, and no more.
+        digest = hashlib.sha256(body).hexdigest()
+        return {"why": problem.reason, "encoding": problem.encoding, "sha256": digest}, wire.UNOPENED
+    return (body, wire.BYTES) if clean is None else wire.as_text(clean)
+
+
+def _kept_text(
+    redactor: Redactor, body: bytes, value: str, headers: list[Pair], counts: dict[str, int]
+) -> tuple[Any, str]:
+    media = header(headers, "content-type")
+    if media.startswith("application/x-www-form-urlencoded"):
+        return redact_http.form(redactor, value, counts), wire.TEXT
+    if redactor.suspicious(body) and (document := parsed(value, wire.TEXT)) is not None:
+        return document, "json:compact"  # in which a secret field is found by its name
+    return value, wire.TEXT
+
+
+def parsed(value: Any, form: str) -> Any:
+    """Return a body as JSON; None where it is none."""
+    if form.startswith(wire.JSON):
+        return value
+    try:
+        return orjson.loads(value) if form in (wire.TEXT, wire.BYTES) else None
+    except ValueError:
+        return None
+
+
+def header(headers: list[Pair], name: str) -> str:
+    """Return the value of a header in lower case; empty where it is missing."""
+    return next((value for key, value in headers if key.lower() == name), "").strip().lower()

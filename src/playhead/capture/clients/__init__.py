@@ -1,0 +1,57 @@
+"""Watch the libraries that speak HTTP, from the opening of the first run to the end of the last.
+
+Each library has one small file with the modules it waits for and a function that patches them. Nothing is imported
+here that the agent has not imported itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+
+from playhead.capture import forks, guard
+from playhead.capture.imports import AfterImport
+from playhead.capture.patches import Patches
+
+_lock = threading.RLock()
+_open = 0
+_patches = Patches()
+_watch: AfterImport | None = None
+
+
+def install() -> None:
+    """Begin to capture; counted, so that every call needs one `uninstall`."""
+    global _open, _watch
+    with _lock:
+        _open += 1
+        if _open == 1:
+            _watch = AfterImport({name: partial(_patch, patch) for name, patch in _hooks().items()})
+            _watch.install()
+
+
+def uninstall() -> None:
+    """Restore everything that was patched since the first `install`."""
+    global _open, _watch
+    with _lock:
+        _open -= 1
+        if _open == 0 and _watch is not None:
+            _watch.uninstall()
+            _watch = None
+            _patches.restore()
+
+
+def _patch(patch: Callable[[ModuleType, Patches], None], module: ModuleType) -> None:
+    with _lock:
+        if _open:
+            try:
+                patch(module, _patches)
+            except Exception as problem:  # a release of the library that has another shape than those we know
+                guard.not_captured(problem, module.__name__, forks.recordings())
+
+
+def _hooks() -> dict[str, Callable[[ModuleType, Patches], None]]:
+    from playhead.capture.clients import httpx_transports
+
+    return {name: part.patch for part in (httpx_transports,) for name in part.MODULES}

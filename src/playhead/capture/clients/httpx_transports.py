@@ -1,0 +1,154 @@
+"""Record what goes through httpx and its fork httpx2, at the transport, where chunks pass as they come."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from playhead.capture.exchange import Exchange, begin
+from playhead.capture.patches import Patches
+from playhead.capture.scope import muted
+
+MODULES = ("httpx._transports.default", "httpx2._transports.default")
+
+
+def patch(module: ModuleType, patches: Patches) -> None:
+    """Put the recorder into the two transports of the library."""
+    streams = _Streams(module)
+    patches.replace(module.HTTPTransport, "handle_request", functools.partial(_sync, streams))
+    patches.replace(module.AsyncHTTPTransport, "handle_async_request", functools.partial(_async, streams))
+
+
+def _sync(streams: _Streams, original: Any) -> Any:
+    @functools.wraps(original)
+    def handle_request(self: Any, request: Any) -> Any:
+        exchange = _begin(request)
+        if exchange is None:
+            return original(self, request)
+        sent = request.stream
+        if not hasattr(request, "_content"):
+            request.stream = streams.sending(exchange, sent)
+        token = muted.set(True)  # whatever the transport uses below is this same exchange
+        try:
+            response = original(self, request)
+        except BaseException as error:
+            exchange.end(error)
+            raise
+        finally:
+            muted.reset(token)
+            request.stream = sent
+        exchange.head(response.status_code, response.headers.raw)
+        response.stream = streams.receiving(exchange, response.stream)
+        return response
+
+    return handle_request
+
+
+def _async(streams: _Streams, original: Any) -> Any:
+    @functools.wraps(original)
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        exchange = _begin(request)
+        if exchange is None:
+            return await original(self, request)
+        sent = request.stream
+        if not hasattr(request, "_content"):
+            request.stream = streams.sending_async(exchange, sent)
+        token = muted.set(True)
+        try:
+            response = await original(self, request)
+        except BaseException as error:
+            exchange.end(error)
+            raise
+        finally:
+            muted.reset(token)
+            request.stream = sent
+        exchange.head(response.status_code, response.headers.raw)
+        response.stream = streams.receiving_async(exchange, response.stream)
+        return response
+
+    return handle_async_request
+
+
+def _begin(request: Any) -> Exchange | None:
+    # A body that is not there yet is made while it is sent, and must not be read before.
+    return begin(request.method, str(request.url), request.headers.raw, getattr(request, "_content", None))
+
+
+class _Streams:
+    """Make streams of the library's own types that tell an exchange what passes through them."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.receiving = type("Receiving", (_Receiving, module.SyncByteStream), {})
+        self.receiving_async = type("ReceivingAsync", (_ReceivingAsync, module.AsyncByteStream), {})
+        self.sending = type("Sending", (_Sending, module.SyncByteStream), {})
+        self.sending_async = type("SendingAsync", (_SendingAsync, module.AsyncByteStream), {})
+
+
+class _Passing:
+    def __init__(self, exchange: Exchange, inner: Any) -> None:
+        self._exchange, self._inner = exchange, inner
+
+
+class _Receiving(_Passing):
+    def __iter__(self) -> Any:
+        exchange = self._exchange
+        try:
+            for chunk in self._inner:
+                exchange.chunk(chunk)
+                yield chunk
+        except GeneratorExit:
+            raise  # the reader went away; `close` tells
+        except BaseException as error:
+            exchange.end(error)
+            raise
+        exchange.end()
+
+    def close(self) -> None:
+        try:
+            self._inner.close()
+        finally:
+            self._exchange.end(closed=True)
+
+
+class _ReceivingAsync(_Passing):
+    async def __aiter__(self) -> Any:
+        exchange = self._exchange
+        try:
+            async for chunk in self._inner:
+                exchange.chunk(chunk)
+                yield chunk
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            exchange.end(error)
+            raise
+        exchange.end()
+
+    async def aclose(self) -> None:
+        try:
+            await self._inner.aclose()
+        finally:
+            self._exchange.end(closed=True)
+
+
+class _Sending(_Passing):
+    def __iter__(self) -> Any:
+        for piece in self._inner:
+            self._exchange.sent(piece)
+            yield piece
+        self._exchange.opened()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _SendingAsync(_Passing):
+    async def __aiter__(self) -> Any:
+        async for piece in self._inner:
+            self._exchange.sent(piece)
+            yield piece
+        self._exchange.opened()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,291 @@
+"""Record one exchange over HTTP, whatever client makes it: the request, the head of the answer, its chunks, its end.
+
+The client's adapter calls `begin` before the request goes out, and then `sent`, `head`, `chunk` and `end` as things
+happen. Nothing here waits, reads ahead or raises into the agent. Where a dialect knows the address, the exchange is a
+model call; otherwise it is plain HTTP.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from playhead import _limits
+from playhead.capture import dialects, guard, telemetry
+from playhead.capture.bodies import Answer, kept_answer, kept_request, parsed
+from playhead.capture.dialects import Answered, Dialect
+from playhead.capture.headers import Spliced
+from playhead.capture.scope import Scope, current, muted, place, wrapped
+from playhead.capture.spans import outcome
+from playhead.event import kinds, wire
+from playhead.event.plain import describe_error
+from playhead.ledger.writer import Around
+
+Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
+_CLOSED = {"type": "ClosedByClient", "message": "the client stopped reading before the end"}
+
+
+def begin(method: str, url: str, headers: Pairs, body: bytes | None) -> Exchange | None:
+    """Record that a request goes out now; None where nothing is to be recorded.
+
+    Without a body it is told piece by piece with `sent`, and the request is recorded when it has left.
+    """
+    if muted.get():
+        return None
+    scope = place()
+    if scope is None or not (scope.recording.captures or wrapped.get()) or telemetry.is_export(method, url):
+        return None
+    exchange = Exchange(scope, method, url, headers)
+    if body is not None:
+        exchange.opened(body)
+    return exchange
+
+
+class Exchange:
+    """One request and its answer."""
+
+    __slots__ = (
+        "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_method", "_opened", "_scope", "_sending",
+        "_span", "_start", "_status", "_url",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
+        self._scope = self._inside = scope
+        self._method = method
+        self._url = url
+        self._headers = _texts(headers)
+        self._dialect: Dialect | None = None
+        self._span: str | None = None
+        self._sending: list[bytes] = []
+        self._opened = self._ended = False
+        self._status: int | None = None
+        self._head_us: int | None = None
+        self._answer = Answer()
+        self._start = time.monotonic_ns()
+
+    # What an adapter tells.
+
+    def sent(self, piece: bytes) -> None:
+        """Take in a piece of a request body that is sent as it is made."""
+        self._sending.append(bytes(piece))
+
+    def opened(self, body: bytes | None = None) -> None:
+        """Record the request; called with its body, or after the last piece of it."""
+        if self._opened:
+            return
+        self._opened = True
+        token = current.set(self._scope)
+        try:
+            self._open(b"".join(self._sending) if body is None else body)
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, f"a request to {self._url}")
+        finally:
+            current.reset(token)
+        self._sending.clear()
+        self._start = time.monotonic_ns()
+
+    def head(self, status: int, headers: Pairs) -> None:
+        """Take in the head of the answer."""
+        self.opened()
+        self._head_us = (time.monotonic_ns() - self._start) // 1000
+        self._status = status
+        self._answer.headers = _texts(headers)
+
+    def chunk(self, data: bytes) -> None:
+        """Take in a piece of the answer's body, as it came, still encoded."""
+        if data:
+            answer = self._answer
+            answer.size += len(data)
+            if answer.size <= _limits.BODY_BYTES_MAX:
+                answer.times.append(time.monotonic_ns())
+                answer.chunks.append(data)
+
+    def end(self, error: BaseException | None = None, *, closed: bool = False) -> None:
+        """Record the answer: whole, failed with an error, or left by the client before its end (`closed`)."""
+        if self._ended:
+            return
+        self._ended = True
+        self.opened()
+        token = current.set(self._inside)
+        try:
+            self._close(error, closed)
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, f"the answer of {self._url}")
+        finally:
+            current.reset(token)
+            self._answer = Answer()  # whoever holds on to the exchange does not hold on to the answer
+
+    @property
+    def ended(self) -> bool:
+        """Say whether the answer is recorded."""
+        return self._ended
+
+    # How the request is recorded.
+
+    def _open(self, body: bytes) -> None:
+        recording = self._scope.recording
+        recording.learn_from_request(self._headers, self._url)
+        counts: dict[str, int] = {}
+        value, form = kept_request(recording.redactor, body, self._headers, counts)
+        if form == wire.UNOPENED:
+            recording.lose("body_unopened")
+        pairs = recording.headers.pairs(self._headers, True, counts)
+        method, url = orjson.dumps(self._method), recording.headers.url(self._url, counts)
+        found = None if self._scope.span in recording.turns.by_hand else dialects.find(self._method, self._url)
+        request = None if found is None else parsed(value, form)
+        if found is None or request is None or not dialects.speaks(found[0], request):
+            self._inside = recording.turns.inside(self._scope)
+            fields = {} if form == wire.NONE else {"body": value}
+            before = b'"method":%b,"url":%b,"form":"%b","headers":' % (method, url, form.encode())
+            address = orjson.loads(url)  # redacted, as it is recorded
+
+            def question(data: Any) -> tuple[str | None, Any]:
+                return self._method, [address, data.get("body")]
+
+            self._span = recording.emit_fields(
+                "http.sent",
+                fields,
+                parent=self._inside.span,
+                opens=True,
+                keyed=question,
+                spliced=Spliced(before, pairs, b"", "/headers"),
+            )
+        else:
+            before = b'"http":{"method":%b,"url":%b,"form":"%b","headers":' % (method, url, form.encode())
+            self._open_model(found, request, value, form, Spliced(before, pairs, b"}", "/http/headers"))
+        recording.count_redacted(counts)
+
+    def _open_model(
+        self, found: tuple[Dialect, str, str], request: Any, value: Any, form: str, spliced: Spliced
+    ) -> None:
+        dialect, provider, operation = found
+        recording = self._scope.recording
+        asked = dialect.asked(request, dialects.split(self._url)[1])
+        self._dialect = dialect
+        turns = recording.turns
+        attempt = turns.attempt(self._scope, self._url, request)
+        fields: dict[str, Any] = {"provider": provider}
+        if asked.model is not None:
+            fields["model"] = asked.model
+        fields["operation"], fields["request"] = operation, request
+        if attempt > 1:
+            fields["attempt"] = attempt
+        if request is not value or not form.startswith(wire.JSON):
+            fields["body"] = value
+
+        def question(data: Any) -> tuple[str | None, Any]:
+            return data.get("model"), [operation, dialects.normalised(dialect, data.get("request"))]
+
+        with turns.lock:
+            self._inside, before = turns.begin(self._scope, asked.results)
+            parent = self._inside.span
+            self._span = recording.emit_fields(
+                "model.invoked", fields, parent=parent, opens=True, keyed=question, spliced=spliced, before=before
+            )
+            if before is not None and self._span is not None:
+                self._inside = turns.opened(self._scope, str(int(self._span) - 1))  # it was written right before
+
+    # How the answer is recorded.
+
+    def _close(self, error: BaseException | None, closed: bool) -> None:
+        recording, answer = self._scope.recording, self._answer
+        counts: dict[str, int] = {}
+        if answer.size > _limits.BODY_BYTES_MAX:
+            recording.lose("body_too_large")
+        kept_answer(recording.redactor, answer, self._dialect is not None, self._start, counts)
+        if answer.form == wire.UNOPENED:
+            recording.lose("body_unopened")
+        pairs = recording.headers.pairs(answer.headers, False, counts)
+        recording.count_redacted(counts)
+        told = [] if self._status is None else [b'"status":%d' % self._status]
+        told.append(b'"form":"%b"' % answer.form.encode())
+        if self._head_us is not None:
+            told.append(b'"head_us":%d' % self._head_us)
+        told.append(b'"headers":')
+        if self._dialect is None:
+            described = None if error is None else describe_error(error)
+            status: kinds.Status = outcome(error)
+            if closed:
+                status, described = "cancelled", _CLOSED
+            fields: dict[str, Any] = {"outcome": status}
+            if answer.form != wire.NONE:
+                fields["body"] = answer.value
+            self._emit("http.received", fields, described, Spliced(b",".join(told), pairs, b"", "/headers"))
+        else:
+            spliced = Spliced(b'"http":{' + b",".join(told), pairs, b"}", "/http/headers")
+            self._close_model(self._dialect, error, closed, spliced)
+
+    def _close_model(self, dialect: Dialect, error: BaseException | None, closed: bool, spliced: Spliced) -> None:
+        answer = self._answer
+        answered: Answered | None = None
+        if answer.documents is not None and self._status is not None and self._status < 400:
+            answered = dialect.answered(answer.documents, answer.streamed)
+        status, described = self._outcome(error, closed, answered)
+        response = answered.response if answered is not None else answer.first
+        fields: dict[str, Any] = {"status": status}
+        if response is not None:
+            fields["response"] = response
+        if answer.form != wire.NONE and not (response is answer.value and answer.form.startswith(wire.JSON)):
+            fields["body"] = answer.value
+        if answered is not None:
+            if answered.usage is not None:
+                fields["usage"] = kinds.as_fields(answered.usage)
+            if answered.finish is not None:
+                fields["finish"] = answered.finish
+            if answered.model is not None:
+                fields["model"] = answered.model
+        after = self._scope.recording.turns.answered(self._scope, self._span, answered, status == "error")
+        self._emit("model.responded", fields, described, spliced, after)
+
+    def _outcome(
+        self, error: BaseException | None, closed: bool, answered: Answered | None
+    ) -> tuple[kinds.Status, dict[str, Any] | None]:
+        if error is not None:
+            return outcome(error), describe_error(error)
+        if self._status is not None and self._status >= 400:
+            message = f"{self._status} {_complaint(self._answer.first)}".rstrip()
+            return "error", {"type": "HTTPStatus", "message": message}
+        if answered is not None and answered.error is not None:
+            return "error", {"type": "ProviderError", "message": _complaint({"error": answered.error})}
+        if closed and not (answered is not None and answered.finish):
+            return "cancelled", _CLOSED  # many clients hang up right after the last event, which is no loss
+        return "ok", None
+
+    def _emit(
+        self,
+        kind: str,
+        fields: dict[str, Any],
+        error: dict[str, Any] | None,
+        spliced: Spliced,
+        after: Around | None = None,
+    ) -> None:
+        recording = self._scope.recording
+        if self._answer.pieces is not None:
+            fields["chunks"] = self._answer.pieces
+        if error is not None:
+            fields["error"] = error
+        if self._span is None:
+            recording.lose("unopened_span")
+        else:
+            parent = self._inside.span
+            recording.emit_fields(kind, fields, span=self._span, parent=parent, spliced=spliced, after=after)
+
+
+def _complaint(document: Any) -> str:
+    """Return what a provider says in an error."""
+    inner = document.get("error", document) if isinstance(document, dict) else document
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    return message if isinstance(message, str) else ""
+
+
+def _texts(pairs: Pairs) -> list[tuple[str, str]]:
+    return [
+        (
+            name if isinstance(name, str) else name.decode("latin-1"),
+            value if isinstance(value, str) else value.decode("latin-1"),
+        )
+        for name, value in pairs
+    ]

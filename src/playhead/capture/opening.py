@@ -1,0 +1,55 @@
+"""Open a recording: a new run in a store, or one that somebody else started, with the settings in force."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+
+from playhead import settings as settings_module
+from playhead._ids import new_run_id
+from playhead.capture.gate import Gate
+from playhead.capture.recording import Recording
+from playhead.capture.redact import Redactor
+from playhead.capture.scope import Policy
+from playhead.errors import UsageError
+from playhead.settings import Settings
+from playhead.store.base import Store
+
+
+def open_recording(
+    store: Store,
+    settings: Settings,
+    *,
+    policy: Policy | None = None,
+    run: str | None = None,
+    captures: bool = True,
+) -> Recording:
+    """Create a new run in a store, or join the one named, and return what records it."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise UsageError(
+            "this interpreter runs without a global lock, which Playhead has not been tested with",
+            hint="Use a standard build of Python 3.11 to 3.14, or PLAYHEAD_DISABLED=1.",
+        )
+    identity = run or new_run_id()
+    ledger = store.ledger(identity, create=run is None)
+    gate = Gate(shared_redactor(settings))
+    return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures)
+
+
+@functools.lru_cache(maxsize=8)
+def _redactor(
+    off: tuple[str, ...], fields: tuple[str, ...], patterns: tuple[tuple[str, str], ...], _env: int
+) -> Redactor:
+    return Redactor(disabled=off, fields=fields, patterns=dict(patterns))
+
+
+def shared_redactor(settings: Settings) -> Redactor:
+    """Return the redactor for these settings; made anew when the environment changed."""
+    patterns = tuple(sorted(settings.redact_patterns.items()))
+    return _redactor(settings.redact_off, settings.redact_fields, patterns, hash(frozenset(os.environ.items())))
+
+
+def default_settings() -> Settings:
+    """Return the settings in force in the current directory."""
+    return settings_module.load()
