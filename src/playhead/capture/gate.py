@@ -65,7 +65,10 @@ class Gate:
         if (
             plainer.secret_fields
             or redactor.suspicious_text(encoded)
-            or (plainer.blobs and any(redactor.suspicious_text(data) for _, data in plainer.blobs[binaries:]))
+            or (
+                plainer.blobs
+                and any(redactor.suspicious_text(data, json=False) for _, data in plainer.blobs[binaries:])
+            )
         ):
             clean = redactor.redact(value, counts)
             if clean is not value:

@@ -20,11 +20,14 @@ from typing import Any
 from playhead import _limits
 from playhead.capture.redact_cuts import Cuts, Span, replaced
 from playhead.capture.redact_known import Form, Known
+from playhead.capture.redact_named import NAMED, argument_after
 from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
 from playhead.capture.redact_quick import NEVER, QuickTest, Values
 from playhead.capture.redact_rules import (
     BEARER,
+    ELSEWHERE,
     PRIVATE_KEY,
+    PUTTY_KEY,
     RUN_CHARACTERS,
     TOKENS,
     URL_PASSWORD,
@@ -62,8 +65,8 @@ class Redactor:
         `fields` adds names of secret fields.
         """
         extra = (*extra_rules, *(_custom(name, pattern) for name, pattern in sorted((patterns or {}).items())))
-        shapes = (PRIVATE_KEY, URL_PASSWORD, *TOKENS, *extra, BEARER)
-        names = ["field", "header", "env", "known", "url-secret", *(rule.name for rule in shapes)]
+        shapes = (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD, *TOKENS, *ELSEWHERE, *extra, BEARER, *NAMED)
+        names = ["field", "header", "env", "known", *(rule.name for rule in shapes)]
         if twice := sorted(name for name in set(names) if names.count(name) > 1):
             raise ConfigError(f"two redaction rules are called {twice[0]!r}", hint="Give yours another name.")
         if unknown := sorted(set(disabled) - set(names)):
@@ -115,6 +118,7 @@ class Redactor:
                 seen=old.seen | {value},
                 alone=tuple(form for form in forms if len(form.needle) < RUN_CHARACTERS),
                 in_runs=tuple(in_runs),
+                needles=(*self._quick.beginnings, *(needle for _, needle in in_runs)),
                 shortest=in_runs[0][0] if in_runs else NEVER,
                 generation=old.generation + 1,
             )
@@ -143,9 +147,9 @@ class Redactor:
             return True
         return self._quick.smells(encoded, self._values)
 
-    def suspicious_text(self, encoded: bytes) -> bool:
-        """Say the same for a caller that has looked at every key with `is_secret_field`."""
-        return self._quick.smells(encoded, self._values)
+    def suspicious_text(self, encoded: bytes, *, json: bool = True) -> bool:
+        """Say the same for a caller that looks at every key with `is_secret_field`; `json` says that it is JSON."""
+        return self._quick.smells(encoded, self._values, json)
 
     def is_secret_field(self, key: str) -> bool:
         """Say whether the value of a field with this name is replaced as a whole."""
@@ -162,12 +166,24 @@ class Redactor:
             return self._redact_object(value, counts)
         if isinstance(value, list):
             items = [self.redact(item, counts) for item in value]
+            self._redact_arguments(value, items, counts)
             return value if all(map(operator.is_, items, value)) else items
         if isinstance(value, int) and abs(value) >= _INTEGER_MIN and value.bit_length() <= 64:
             digits = str(value)
             text = self.redact_text(digits, counts)
             return value if text == digits else text
         return value
+
+    def _redact_arguments(self, value: list[Any], items: list[Any], counts: dict[str, int]) -> None:
+        """Redact the arguments of a command line that come after a secret option."""
+        for at in range(1, len(value)):
+            option, argument = value[at - 1], items[at]
+            if type(option) is str and option[:1] == "-" and type(argument) is str:
+                line = [one for one in value if type(one) is str]
+                found = argument_after(option, argument, line)
+                if found and found[1] in self.rules:
+                    items[at] = found[0]
+                    counts[found[1]] = counts.get(found[1], 0) + 1
 
     def _redact_object(self, value: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
         if len(value) == 1 and isinstance(mark := value.get("$redacted"), str) and mark in self._values.names:
@@ -242,12 +258,15 @@ class Redactor:
             text = clean
 
     def _pass(self, text: str, counts: dict[str, int], values: Values, cuts: Cuts | None) -> str:
-        replacers: list[Rule | Form] = [rule for rule in self._shapes if rule.possible(text)]
-        whole = bool(replacers) and replacers[0] is PRIVATE_KEY  # it may hold placeholders, and takes them along
-        first = sum(rule is PRIVATE_KEY or rule is URL_PASSWORD for rule in replacers[:2])
+        named = self._quick.names(text.encode("utf-8", "surrogatepass"))
+        replacers: list[Rule | Form] = [
+            rule for rule in self._shapes if (named or not rule.words) and rule.possible(text)
+        ]
+        first = sum(rule in (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD) for rule in replacers[:3])
         replacers[first:first] = [form for known in values.known for form in known.forms if form.possible(text)]
-        for at, replacer in enumerate(replacers):
-            spans = replacer.spans(text) if at == 0 and whole else _spans_between(values.placeholder, replacer, text)
+        for replacer in replacers:
+            whole = replacer is PRIVATE_KEY or replacer is PUTTY_KEY  # they may hold placeholders, and take them along
+            spans = replacer.spans(text) if whole else _spans_between(values.placeholder, replacer, text)
             if spans:
                 mark = _placeholder(replacer.name)
                 counts[replacer.name] = counts.get(replacer.name, 0) + len(spans)

@@ -16,7 +16,7 @@ _FIXED = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 # Rarest first, in JSON of English text and code. A byte that is missing spares the search for the rest.
-_RARITY = b"~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate-_/"
+_RARITY = b'~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate-_/.,: "'
 
 
 class Form:
@@ -76,7 +76,7 @@ def rarest(needle: bytes) -> bytes:
     """Return the byte of a needle that is least likely to occur in an event; nothing for nothing."""
     if not needle:
         return b""
-    return bytes([min(needle, key=lambda byte: len(_RARITY) if byte == 32 else _RARITY.find(byte))])
+    return bytes([min(needle, key=_RARITY.find)])
 
 
 def _as_bytes(value: str) -> bytes:

@@ -22,7 +22,7 @@ FIELDS = frozenset({
     "authorization", "proxy_authorization", "cookie", "set_cookie",
 })  # fmt: skip
 # `reset_password` and `has_secret` are about a secret and do not hold one.
-_ABOUT_A_SECRET = frozenset({
+ABOUT_A_SECRET = frozenset({
     "is", "has", "no", "with", "without", "forgot", "reset", "change", "update", "require", "requires", "needs",
     "accept", "use", "show", "hide", "check", "verify", "validate", "trade",
 })  # fmt: skip
@@ -57,7 +57,7 @@ class FieldTest:
         at = name.find("_")
         while at >= 0:
             if name[at + 1 :] in self.names:
-                return name[:at].rpartition("_")[2] not in _ABOUT_A_SECRET
+                return name[:at].rpartition("_")[2] not in ABOUT_A_SECRET
             at = name.find("_", at + 1)
         return False
 

@@ -6,18 +6,21 @@ of these. The answer may be too wide, never too narrow.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from playhead.capture.redact_known import Form, Known, rarest
+from playhead.capture.redact_named import WORDS
 from playhead.capture.redact_rules import RUN_CHARACTERS, TOKENS, Rule, begins
 from playhead.event import speed
 
 _KEYLIKE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-")
 _TO_RUNS = bytes(ord("k") if byte in _KEYLIKE else ord(" ") for byte in range(256))
+_FOLDED = bytes(ord("_") if byte in b"- " else ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256))
 _RUN = b"k" * RUN_CHARACTERS
-_BEFORE = b" .~"  # what may stand between a word such as "Bearer" and the run of its token
+_BEFORE = b" .~:"  # what may stand before the run of a token that is told by what comes before it
 _LONG_RUN_BYTES = 2048  # in a longer run (base64 data) a search for each needle is faster than one for all
 _LOOK_BACK_BYTES = 66  # from a run to the space after "Bearer": three short parts, their dots, and room
 NEVER = 1 << 62
@@ -32,6 +35,7 @@ class Values(NamedTuple):
     seen: frozenset[str] = frozenset()
     alone: tuple[Form, ...] = ()  # forms without a run: each is looked for in every event
     in_runs: tuple[tuple[int, bytes], ...] = ()  # forms with a run: length and needle, shortest first
+    needles: tuple[bytes, ...] = ()  # of these, and of the shapes: what may stand in a run
     shortest: int = NEVER
     generation: int = 0
 
@@ -45,44 +49,60 @@ class QuickTest:
         self._inner = {needle.encode() for rule in runs if rule not in TOKENS for needle in rule.needles}
         # Inner needles first: where one of them and the beginning of a token coincide, it must not be overlooked.
         ordered = sorted(needles, key=lambda needle: (needle not in self._inner, needle))
-        self._beginnings = tuple(ordered)
+        self.beginnings = tuple(ordered)
         self._starts = re.compile(b"|".join(map(re.escape, ordered)) or b"(?!)")
         self._needles = tuple((_absent_from_base64(needle), needle) for needle in ordered)
         self._words = tuple(word.encode() for rule in runs for word in rule.after)
+        behind = [pair for rule in runs for pair in rule.behind]
+        self._behind = tuple(((before + begin).encode(), len(before.encode())) for before, begin in behind)
         self._anywhere = tuple(
             (rarest(needle.encode()), needle.encode(), re.compile(rule.encoded.encode()) if rule.encoded else None)
             for rule in shapes
-            if not rule.in_run
+            if not rule.in_run and not rule.words
             for needle in rule.needles or ("",)
         )
+        self._named = any(rule.words for rule in shapes)
         self._telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
 
-    def smells(self, data: bytes, values: Values) -> bool:
-        """Say whether text in UTF-8, encoded as JSON or not, or any other bytes, may hold a secret; a no is certain."""
+    def smells(self, data: bytes, values: Values, json: bool = False) -> bool:
+        """Say whether text in UTF-8, encoded as JSON or not, or any other bytes, may hold a secret; a no is certain.
+
+        With `json` it is compact JSON, and the caller looks at the keys of objects.
+        """
+        if self._named and (speed.names_secret or _names_secret)(data, WORDS, json):
+            return True
         for form in values.alone:
             if form.rare in data and form.within(data):
                 return True
         # Every other secret holds a telling word, or a run of key-like characters, and most events have few such runs.
         find_runs = speed.find_runs or _find_runs
-        long_from = values.shortest if values.shortest < _LONG_RUN_BYTES else _LONG_RUN_BYTES
-        suspects = find_runs(data, self._beginnings, _BEFORE, long_from, self._telling)
+        needles = values.needles or self.beginnings
+        suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, self._telling)
         if suspects is None:
             for rare, needle, pattern in self._anywhere:
                 if rare in data and needle in data and (pattern is None or pattern.search(data)):
                     return True
-            suspects = find_runs(data, self._beginnings, _BEFORE, long_from, ()) or []
-        return bool(suspects) and any(self._run_smells(data, start, end, values) for start, end in suspects)
+            suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, ()) or []
+        return bool(suspects) and any(self._run_smells(data, *suspect, values) for suspect in suspects)
 
-    def _run_smells(self, data: bytes, start: int, end: int, values: Values) -> bool:
+    def names(self, data: bytes, json: bool = False) -> bool:
+        """Say whether a name stands there that a secret may follow."""
+        return self._named and (speed.names_secret or _names_secret)(data, WORDS, json)
+
+    def _run_smells(self, data: bytes, start: int, end: int, first: int, values: Values) -> bool:
         length = end - start
         if length >= _LONG_RUN_BYTES:
             if self._long_run_smells(data, start, end):
                 return True
-        elif (match := self._starts.search(data, start, end)) and self._begins(match, data, end):
+        elif first >= 0 and self._begins(self._starts.search(data, first, end), data, end):
             return True
-        if length >= values.shortest and _holds(values.in_runs, data, start, end):
+        if first >= 0 and length >= values.shortest and _holds(values.in_runs, data, start, end):
             return True
-        return data[start - 1] in _BEFORE and self._follows_word(data, start)
+        if not start or data[start - 1] not in _BEFORE:
+            return False
+        if any(data.startswith(text, start - length) for text, length in self._behind if length <= start):
+            return True
+        return self._follows_word(data, start)
 
     def _begins(self, match: re.Match[bytes] | None, data: bytes, end: int) -> bool:
         """Say whether this needle, or one after it in the run, stands where a token may begin."""
@@ -110,14 +130,35 @@ class QuickTest:
 
 def _find_runs(
     data: bytes, needles: object, before: object, long_from: object, telling: tuple[tuple[bytes, bytes], ...]
-) -> list[tuple[int, int]] | None:
+) -> list[tuple[int, int, int]] | None:
     """Find the long runs of key-like characters; None where a telling word, which comes with its rarest byte, stands.
 
-    The compiled form leaves out runs in which nothing can be, for which it takes the other arguments.
+    The third number is from where to look for a needle. The compiled form leaves out runs in which nothing can be, for
+    which it takes the other arguments, and says -1 where there is no needle.
     """
     if any(rare in data and needle in data for needle, rare in telling):
         return None
-    return list(_runs(data))
+    return [(start, end, start) for start, end in _runs(data)]
+
+
+def _names_secret(data: bytes, words: tuple[bytes, ...], json: bool) -> bool:
+    """Say whether one of the words names what follows it, as the compiled form does."""
+    text = data.translate(_FOLDED)
+    if b"-u" not in data and not any(word in text for word in words):
+        return False
+    assigned, option = _name_patterns(words, json)
+    return assigned.search(data) is not None or option.search(data) is not None
+
+
+@functools.cache
+def _name_patterns(words: tuple[bytes, ...], json: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    names = b"|".join(re.escape(word).replace(b"_", b"[_ -]") for word in words)
+    around, value = rb"[ \"'\\]", rb"[^\x00-\x20\"'\\]{3}"
+    colon = rb"(?<!\"):|(?<=\\\"):" if json else b":"
+    assigned = rb"(?:%b)[ \"'\\\]]{0,32}(?:=|%%3[da]|%b)[ \"'\\=:>]{0,32}%b" % (names, colon, value)
+    login = rb"u%b[ \"'\\,]*[^\x00-\x20\"'\\:]*:" % around
+    option = rb"(?<![A-Za-z0-9_+/=-])(?:-%b|(?=--)[A-Za-z0-9_+-]{0,79}?(?:%b)[ \"'\\=])" % (login, names)
+    return re.compile(assigned, re.IGNORECASE), re.compile(option, re.IGNORECASE)
 
 
 def _runs(data: bytes) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,11 @@ class Rule:
     - `in_run`: every match holds `RUN_CHARACTERS` or more characters of `A-Z a-z 0-9 _ + / = -` in a row, and the
       needle lies among them.
     - `after`: in place of needles, such a run begins at most 48 characters after one of these words and a space.
+    - `behind`: in place of needles, such a run begins right after the first text of one of these pairs, and with the
+      second.
     - `encoded`: a pattern that finds something in the JSON text of every string that holds a match.
+    - `words`: every match begins with a name and a sign that `QuickTest.names` looks for; its needles are in small
+      letters.
     """
 
     name: str
@@ -40,19 +44,28 @@ class Rule:
     needles: tuple[str, ...] = ()
     in_run: bool = False
     after: tuple[str, ...] = ()
+    behind: tuple[tuple[str, str], ...] = ()
     encoded: str | None = None
+    words: bool = False
     check: Callable[[re.Match[str]], bool] | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if self.in_run and not self.needles and not self.after:
+        if self.in_run and not (self.needles or self.after or self.behind):
             raise ConfigError(f"redaction rule {self.name!r} is in_run but names neither needles nor words")
+        if self.in_run and any(len(needle) < 2 for needle in self.needles):
+            raise ConfigError(f"redaction rule {self.name!r} has a needle of one character: name two or more")
 
     def possible(self, text: str) -> bool:
         """Say whether a search is worth its time."""
         if self.after:
             lowered = text.lower()
             return any(f"{word} " in lowered for word in self.after)
+        if self.behind:
+            return any(before + begin in text for before, begin in self.behind)
+        if self.words:
+            lowered = text.lower()
+            return any(needle in lowered for needle in self.needles)
         return not self.needles or any(needle in text for needle in self.needles)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -134,15 +147,34 @@ _END = "(?![A-Za-z0-9_-])"
 _RUN = "[A-Za-z0-9_+/=-]"
 _PEM = "[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 
+_HEX = "0123456789abcdef"
+
+# Services that mark their keys, and how many characters follow the mark at least.
+_SERVICES = {
+    "nvapi-": 40, "tvly-": 24, "pcsk_": 40, "csk-": 40, "fw_": 20, "jina_": 40, "e2b_": 32, "ntn_": 40, "lin_api_": 32,
+    "shpat_": 32, "shpss_": 32, "glsa_": 32, "glc_": 40, "ATATT3": 60, "PMAK-": 40, "figd_": 30, "sntrys_": 40,
+    "sntryu_": 40, "sbp_": 40, "secret_": 43, "rnd_": 28, "NRAK-": 24, "hvb_": 60, "vcp_": 40, "nfp_": 36,
+}  # fmt: skip
+
 # First, so that no other rule takes a piece out of the block. A block without an end goes on to the end of the text.
-PRIVATE_KEY = Rule("private-key", rf"-----BEGIN {_PEM}.*?(?:-----END {_PEM}|\Z)", needles=("PRIVATE KEY",))
+PRIVATE_KEY = Rule(
+    "private-key",
+    rf"-----BEGIN {_PEM}.*?(?:-----END {_PEM}|\Z)",
+    needles=("PRIVATE KEY",),
+)
+PUTTY_KEY = Rule(
+    "putty-key",
+    r"PuTTY-User-Key-File-[0-9]: .*?(?:Private-MAC: [0-9a-f]{16,}+|\Z)",
+    needles=("PuTTY-User-Key-File-",),
+    in_run=True,
+)
 
 # Each needle of these begins its match, as `starting` says.
 TOKENS: tuple[Rule, ...] = (
     Rule("anthropic-key", rf"{starting('sk-ant-')}{_PART}{{16,}}+", ("sk-ant-",), in_run=True),
     Rule(
         "openai-key",
-        rf"{starting('sk-')}(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-{_PART}{{20,}}+|{_PART}{{20,250}}{_END})",
+        rf"{starting('sk-')}(?!ant-|lf-)(?:(?:proj|svcacct|admin|or-v1)-{_PART}{{20,}}+|{_PART}{{20,250}}{_END})",
         ("sk-",),
         in_run=True,
         check=_openai,
@@ -177,6 +209,72 @@ TOKENS: tuple[Rule, ...] = (
     ),
     Rule("npm-token", rf"{starting('npm_')}[A-Za-z0-9]{{36,}}+", ("npm_",), in_run=True),
     Rule("huggingface", rf"{starting('hf_')}[A-Za-z0-9]{{30,}}+", ("hf_",), in_run=True),
+    Rule("langfuse-key", rf"{starting('sk-lf-')}{_PART}{{20,}}+", ("sk-lf-",), in_run=True),
+    Rule("langsmith-key", rf"{starting('lsv2_')}[A-Za-z0-9_]{{24,}}+", ("lsv2_",), in_run=True),
+    Rule("groq-key", rf"{starting('gsk_')}[A-Za-z0-9]{{32,}}+", ("gsk_",), in_run=True),
+    Rule("xai-key", rf"{starting('xai-')}[A-Za-z0-9]{{40,}}+", ("xai-",), in_run=True),
+    Rule("perplexity-key", rf"{starting('pplx-')}[A-Za-z0-9]{{32,}}+", ("pplx-",), in_run=True),
+    Rule("replicate-key", rf"{starting('r8_')}[A-Za-z0-9]{{30,}}+", ("r8_",), in_run=True),
+    Rule(
+        "google-oauth",
+        rf"{starting('GOCSPX-')}{_PART}{{20,}}+|{starting('1//0')}{_PART}{{30,}}+",
+        ("GOCSPX-", "1//0"),
+        in_run=True,
+    ),
+    Rule("pypi-token", rf"{starting('pypi-')}{_PART}{{32,}}+", ("pypi-",), in_run=True, check=_has_digit),
+    Rule("digitalocean", rf"{starting('do[opr]_v1_')}[a-f0-9]{{32,}}+", ("dop_v1_", "doo_v1_", "dor_v1_"), in_run=True),
+    Rule(
+        "databricks",
+        rf"{starting('dapi')}[0-9a-f]{{32}}(?:-[0-9])?(?![A-Za-z0-9])",
+        tuple(f"dapi{digit}" for digit in _HEX),
+        in_run=True,
+    ),
+    Rule(
+        "twilio-key",
+        rf"{starting('SK')}[0-9a-f]{{32}}(?![A-Za-z0-9])",
+        tuple(f"SK{digit}" for digit in _HEX),
+        in_run=True,
+    ),
+    Rule(
+        "mailgun-key", rf"{starting('key-')}[0-9a-f]{{32}}(?![A-Za-z0-9])", tuple(f"key-{x}" for x in _HEX), in_run=True
+    ),
+    Rule("age-key", rf"{starting('AGE-SECRET-KEY-1')}[A-Z0-9]{{40,}}+", ("AGE-SECRET-KEY-1",), in_run=True),
+    Rule(
+        "service-key",
+        "|".join(f"{starting(prefix)}{_PART}{{{count},}}+" for prefix, count in _SERVICES.items()),
+        tuple(_SERVICES),
+        in_run=True,
+        check=_has_digit,
+    ),
+)
+
+# In these the needle does not begin the secret, or the secret is no single run.
+ELSEWHERE: tuple[Rule, ...] = (
+    Rule("google-access", rf"{starting('ya29')}[.]{_PART}{{20,}}+", in_run=True, behind=(("ya29.", ""),)),
+    Rule(
+        "sendgrid-key",
+        rf"{starting('SG')}[.]{_PART}{{16,32}}[.]{_PART}{{32,64}}{_END}",
+        in_run=True,
+        behind=(("SG.", ""),),
+    ),
+    Rule(
+        "telegram-token",
+        rf"(?<![0-9])[0-9]{{6,12}}:(?P<secret>AA{_PART}{{32,34}}){_END}",
+        in_run=True,
+        behind=((":", "AA"),),
+    ),
+    Rule(
+        "slack-webhook",
+        r"hooks[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/=_-]{16,}+)",
+        ("com/services/", "com/workflows/", "com/triggers/"),
+        in_run=True,
+    ),
+    Rule(
+        "discord-webhook",
+        rf"/api/webhooks/[0-9]{{10,24}}/(?P<secret>{_PART}{{32,}}+)",
+        ("/api/webhooks/",),
+        in_run=True,
+    ),
 )
 
 URL_PASSWORD = Rule(

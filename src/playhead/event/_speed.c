@@ -37,25 +37,62 @@ contains_any(const char *data, Py_ssize_t size, PyObject *needles)
     return 0;
 }
 
+/* Strings of bytes, in chains by a hash of two of their bytes. One tuple of them is used again and again, so what was made of
+ * it is kept until another one comes. */
 #define PAIR(text) (((text)[0] * 7 + (text)[1]) & 255)
 
-/* Whether one of the needles, a tuple of bytes, stands in a run. `pairs` tells which first two bytes they may have. */
+typedef struct {
+    PyObject *tuple;
+    int first[256], *next; /* places in the tuple, from 1 on; 0 ends a chain */
+} Chains;
+
+/* Make the chains of a tuple, by the first two bytes of each string or by its last two. -1 with an error set. */
 static int
-holds_needle(const unsigned char *run, Py_ssize_t size, PyObject *needles, const unsigned char *pairs)
+chain(Chains *chains, PyObject *tuple, int by_end)
 {
-    for (Py_ssize_t at = 0; at < size; at++) {
-        if (at + 1 < size && !pairs[PAIR(run + at)]) {
-            continue;
+    if (chains->tuple == tuple) {
+        return 0;
+    }
+    Py_CLEAR(chains->tuple);
+    memset(chains->first, 0, sizeof chains->first);
+    Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+    int *next = PyMem_Realloc(chains->next, (count + 1) * sizeof *next);
+    if (next == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    chains->next = next;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        if (!PyBytes_CheckExact(item) || PyBytes_GET_SIZE(item) < 2) {
+            PyErr_SetString(PyExc_ValueError, "expected strings of two bytes or more");
+            return -1;
         }
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
-            PyObject *needle = PyTuple_GET_ITEM(needles, i);
+        const unsigned char *text = (const unsigned char *)PyBytes_AS_STRING(item);
+        int *head = chains->first + PAIR(by_end ? text + PyBytes_GET_SIZE(item) - 2 : text);
+        chains->next[i] = *head;
+        *head = (int)(i + 1);
+    }
+    chains->tuple = Py_NewRef(tuple);
+    return 0;
+}
+
+static Chains needle_chains, word_chains;
+
+/* Where the first needle of a run begins; -1 if there is none. */
+static Py_ssize_t
+find_needle(const unsigned char *run, Py_ssize_t size)
+{
+    for (Py_ssize_t at = 0; at + 1 < size; at++) {
+        for (int i = needle_chains.first[PAIR(run + at)]; i; i = needle_chains.next[i - 1]) {
+            PyObject *needle = PyTuple_GET_ITEM(needle_chains.tuple, i - 1);
             Py_ssize_t length = PyBytes_GET_SIZE(needle);
             if (length <= size - at && memcmp(run + at, PyBytes_AS_STRING(needle), length) == 0) {
-                return 1;
+                return at;
             }
         }
     }
-    return 0;
+    return -1;
 }
 
 /* A character as keys are made of: a letter, a digit, or one of _ + / = - */
@@ -140,9 +177,12 @@ next_run(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
 }
 #endif
 
-/* find_runs(data, needles, before, long_from, telling) -> [(start, end), …]: the runs of RUN or more key-like bytes that are
- * worth a look: one of the needles stands in it, one of the bytes of `before` stands before it, or it has `long_from` bytes
- * or more. None where one of the telling needles (see contains_any) stands anywhere. */
+/* find_runs(data, needles, before, long_from, telling) -> [(start, end, needle), …]: the runs of RUN or more key-like bytes
+ * that are worth a look: one of the needles stands in it, one of the bytes of `before` stands before it, or it has `long_from`
+ * bytes or more. `needle` is where the first needle begins, -1 where there is none; of LONG bytes or more it is the start,
+ * unseen. None where one of the telling needles (see contains_any) stands anywhere. */
+#define LONG 2048
+
 static PyObject *
 find_runs(PyObject *module, PyObject *args)
 {
@@ -157,28 +197,18 @@ find_runs(PyObject *module, PyObject *args)
     if (told) {
         return told < 0 ? NULL : Py_NewRef(Py_None);
     }
-    unsigned char pairs[256] = {0};
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
-        PyObject *needle = PyTuple_GET_ITEM(needles, i);
-        if (!PyBytes_CheckExact(needle) || PyBytes_GET_SIZE(needle) == 0) {
-            PyErr_SetString(PyExc_ValueError, "find_runs needs needles of bytes");
-            return NULL;
-        }
-        if (PyBytes_GET_SIZE(needle) == 1) {
-            memset(pairs, 1, sizeof pairs);
-        }
-        else {
-            pairs[PAIR((const unsigned char *)PyBytes_AS_STRING(needle))] = 1;
-        }
+    if (chain(&needle_chains, needles, 0) < 0) {
+        return NULL;
     }
     PyObject *runs = PyList_New(0);
     Py_ssize_t end, first = next_run(bytes, size, 0);
     for (; runs != NULL && first < size; first = next_run(bytes, size, end)) {
         for (end = first + RUN; end < size && is_keylike(bytes[end]); end++) {
         }
-        if (end - first >= long_from || (first && before_size && memchr(before, bytes[first - 1], before_size)) ||
-            holds_needle(bytes + first, end - first, needles, pairs)) {
-            PyObject *run = Py_BuildValue("(nn)", first, end);
+        Py_ssize_t needle = end - first >= LONG ? 0 : find_needle(bytes + first, end - first);
+        if (needle >= 0 || end - first >= long_from ||
+            (first && before_size && memchr(before, bytes[first - 1], before_size))) {
+            PyObject *run = Py_BuildValue("(nnn)", first, end, needle < 0 ? needle : first + needle);
             if (run == NULL || PyList_Append(runs, run) < 0) {
                 Py_CLEAR(runs);
             }
@@ -186,6 +216,176 @@ find_runs(PyObject *module, PyObject *args)
         }
     }
     return runs;
+}
+
+/* A byte as names of secrets are compared: small letters, and one sign between words. */
+static unsigned char
+folded(unsigned char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte == '-' || byte == ' ' ? '_' : byte;
+}
+
+/* Whether one of the words, folded, ends just before `end`. */
+static int
+ends_with_word(const unsigned char *bytes, Py_ssize_t end)
+{
+    if (end < 2) {
+        return 0;
+    }
+    unsigned char pair[2] = {folded(bytes[end - 2]), folded(bytes[end - 1])};
+    for (int i = word_chains.first[PAIR(pair)]; i; i = word_chains.next[i - 1]) {
+        PyObject *word = PyTuple_GET_ITEM(word_chains.tuple, i - 1);
+        Py_ssize_t length = PyBytes_GET_SIZE(word), at = length;
+        const unsigned char *letters = (const unsigned char *)PyBytes_AS_STRING(word);
+        if (length > end) {
+            continue;
+        }
+        while (at > 0 && folded(bytes[end - length + at - 1]) == letters[at - 1]) {
+            at--;
+        }
+        if (at == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#define AROUND 32 /* quotes, backslashes and blanks that may stand around a sign of assignment */
+#define VALUE 3   /* characters that a value has at least */
+
+static int
+is_around(unsigned char byte)
+{
+    return byte == ' ' || byte == '"' || byte == '\'' || byte == '\\';
+}
+
+/* Whether a value stands at `at`, after quotes and the like. */
+static int
+value_follows(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    for (Py_ssize_t most = at + AROUND; at < size && at < most; at++) {
+        if (!is_around(bytes[at]) && bytes[at] != '=' && bytes[at] != ':' && bytes[at] != '>') {
+            break;
+        }
+    }
+    Py_ssize_t end = at;
+    while (end < size && end - at < VALUE && bytes[end] > ' ' && !is_around(bytes[end])) {
+        end++;
+    }
+    return end - at == VALUE;
+}
+
+/* Whether a word ends before the sign of assignment that stands from `sign` to `after`, and a value follows. */
+static int
+assigns(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t sign, Py_ssize_t after)
+{
+    Py_ssize_t end = sign, least = sign > AROUND ? sign - AROUND : 0;
+    while (end > least && (is_around(bytes[end - 1]) || bytes[end - 1] == ']')) {
+        end--;
+    }
+    return ends_with_word(bytes, end) && value_follows(bytes, size, after);
+}
+
+/* Whether an option of a command line begins at `at`, with a dash, whose value may be secret. */
+static int
+is_secret_option(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t at)
+{
+    Py_ssize_t end = at + 1;
+    if (end < size && bytes[end] == 'u' && end + 1 < size && is_around(bytes[end + 1])) { /* -u user:password */
+        while (end + 1 < size && end - at < AROUND && (is_around(bytes[end + 1]) || bytes[end + 1] == ',')) {
+            end++;
+        }
+        while (end + 1 < size && bytes[end + 1] > ' ' && !is_around(bytes[end + 1])) {
+            if (bytes[++end] == ':') {
+                return 1;
+            }
+        }
+        return 0;
+    }
+    while (end < size && end - at < 80 && (is_keylike(bytes[end]) && bytes[end] != '=' && bytes[end] != '/')) {
+        end++;
+    }
+    return end - at > 3 && end < size && (is_around(bytes[end]) || bytes[end] == '=') && ends_with_word(bytes, end);
+}
+
+/* Whether the sign at `place` stands between a word and what it names. In JSON the colon after a key does not count. */
+static int
+tells(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t place, int json)
+{
+    const unsigned char *at = bytes + place;
+    switch (*at) {
+    case ':':
+        if (json && place > 1 && at[-1] == '"' && at[-2] != '\\') {
+            return 0;
+        }
+        return assigns(bytes, size, place, place + 1);
+    case '=':
+        return assigns(bytes, size, place, place + 1);
+    case '%':
+        return place + 2 < size && at[1] == '3' && ((at[2] | 0x20) == 'd' || (at[2] | 0x20) == 'a') &&
+               assigns(bytes, size, place, place + 3);
+    default:
+        return place + 1 < size && (at[1] == '-' || at[1] == 'u') && (place == 0 || !is_keylike(at[-1])) &&
+               is_secret_option(bytes, size, place);
+    }
+}
+
+static int
+any_tells(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t from, int json)
+{
+    for (Py_ssize_t at = from; at < size; at++) {
+        unsigned char byte = bytes[at];
+        if ((byte == ':' || byte == '=' || byte == '%' || byte == '-') && tells(bytes, size, at, json)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+/* The same, 32 bytes at a time. */
+__attribute__((target("avx2"))) static int
+any_tells_by_32(const unsigned char *bytes, Py_ssize_t size, int json)
+{
+    const __m256i colon = _mm256_set1_epi8(':'), equals = _mm256_set1_epi8('=');
+    const __m256i percent = _mm256_set1_epi8('%'), dash = _mm256_set1_epi8('-');
+    Py_ssize_t at = 0;
+    for (; at + 32 <= size; at += 32) {
+        __m256i text = _mm256_loadu_si256((const __m256i *)(bytes + at));
+        __m256i found = _mm256_or_si256(
+            _mm256_or_si256(_mm256_cmpeq_epi8(text, colon), _mm256_cmpeq_epi8(text, equals)),
+            _mm256_or_si256(_mm256_cmpeq_epi8(text, percent), _mm256_cmpeq_epi8(text, dash)));
+        for (uint32_t signs = (uint32_t)_mm256_movemask_epi8(found); signs; signs &= signs - 1) {
+            if (tells(bytes, size, at + __builtin_ctz(signs), json)) {
+                return 1;
+            }
+        }
+    }
+    return any_tells(bytes, size, at, json);
+}
+#endif
+
+/* names_secret(data, words, json) -> bool: whether one of the words, which are folded, names something that follows it: after
+ * `=` or `:`, after their percent-encodings, or as the option of a command line. With `json` the keys of objects are left out:
+ * who asks has looked at them. */
+static PyObject *
+names_secret(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "names_secret needs bytes, a tuple of words, and whether it is JSON");
+        return NULL;
+    }
+    if (chain(&word_chains, args[1], 1) < 0) {
+        return NULL;
+    }
+    const unsigned char *bytes = (const unsigned char *)PyBytes_AS_STRING(args[0]);
+    Py_ssize_t size = PyBytes_GET_SIZE(args[0]);
+    int json = args[2] == Py_True;
+#if defined(__x86_64__) && defined(__GNUC__)
+    return PyBool_FromLong(has_avx2 ? any_tells_by_32(bytes, size, json) : any_tells(bytes, size, 0, json));
+#else
+    return PyBool_FromLong(any_tells(bytes, size, 0, json));
+#endif
 }
 
 /* Whether the first item of an array is a long text or an object with one, by which the array can be found. */
@@ -445,6 +645,7 @@ sizes(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
+    {"names_secret", (PyCFunction)(void (*)(void))names_secret, METH_FASTCALL, "Say whether a word names a secret that follows it."},
     {"text_key", text_key, METH_O, "Make a key for a long text."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
     {"sizes", sizes, METH_VARARGS, "Measure the large containers of a plain value."},

@@ -12,8 +12,9 @@ from typing import Any
 Surveyed = tuple[list[Any], list[Any], list[Any], list[float], list[Any]]
 
 Telling = tuple[tuple[bytes, bytes], ...]
-Found = list[tuple[int, int]] | None
+Found = list[tuple[int, int, int]] | None
 find_runs: Callable[[bytes, tuple[bytes, ...], bytes, int, Telling], Found] | None = None
+names_secret: Callable[[bytes, tuple[bytes, ...], bool], bool] | None = None
 text_key: Callable[[str], int] | None = None
 survey: Callable[[dict[Any, Any], set[str], int, int, int, int], Surveyed | None] | None = None
 sizes: Callable[[dict[Any, Any], int, int], dict[int, int]] | None = None
@@ -26,4 +27,5 @@ if os.environ.get("PLAYHEAD_PURE") != "1":
     else:
         compiled: Any = _speed
         find_runs, survey, text_key = compiled.find_runs, compiled.survey, compiled.text_key
-        sizes = compiled.sizes
+        sizes = getattr(compiled, "sizes", None)  # missing where the build is an older one
+        names_secret = getattr(compiled, "names_secret", None)
