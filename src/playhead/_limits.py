@@ -32,6 +32,7 @@ BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of an answer; of a longer one the b
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost
+DESCRIPTOR_MIN: Final = 700  # numbers of the files that stay open: low ones are left to the program that is recorded
 INDEX_WAIT_S: Final = 30.0  # for another process that updates the index
 
 # What a run knows about its origin

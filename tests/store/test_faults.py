@@ -252,11 +252,11 @@ def test_a_joining_writer_whose_every_call_fails_once_leaves_a_sound_timeline(
 
 def test_a_failed_background_flush_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_limits, "SYNC_INTERVAL_S", 0.001)
-    failed = threading.Event()
+    failed, main = threading.Event(), threading.get_ident()
 
     class NoSync(Disk):
         def sync(self, descriptor: int) -> None:
-            if threading.current_thread().name == "playhead-sync" and not failed.is_set():
+            if threading.get_ident() != main and not failed.is_set():
                 failed.set()
                 raise OSError(errno.EIO, "no")
             super().sync(descriptor)

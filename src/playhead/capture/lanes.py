@@ -14,8 +14,6 @@ from typing import Any
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, ambient, ambient_lane, current, policies
 
-INTERNAL_THREAD = "playhead-sync"
-
 _lock = threading.Lock()
 _open = 0
 _patches = Patches()
@@ -67,7 +65,7 @@ def _child_context() -> contextvars.Context | None:
 
 def _start(original: Any) -> Any:
     def start(self: threading.Thread) -> None:
-        if self.name != INTERNAL_THREAD and not getattr(_submitting, "now", False):
+        if not getattr(_submitting, "now", False):
             context, run = _child_context(), self.run
             if context is not None:
                 self.run = lambda: context.run(run)  # type: ignore[method-assign]

@@ -8,7 +8,6 @@ An agent inside it adopts the run (capture/record.py), and what the agent answer
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -18,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import guard
+from playhead.capture import guard, scope
+from playhead.capture.ambient import RUN_VARIABLE
+from playhead.capture.attachment import Attachment, Heard
+from playhead.capture.naming import is_python, program_name
 from playhead.capture.opening import open_recording
 from playhead.capture.program import Program, noticed_signals
-from playhead.capture.record import RUN_VARIABLE
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.errors import PlayheadError
@@ -33,8 +34,7 @@ from playhead.store.reader import RunReader
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
 
-_PYTHON = re.compile(r"(python|pypy)[0-9.]*[wt]?(\.exe)?", re.IGNORECASE)
-_WITH_VALUE = "WX"  # options of python that take a value
+_NO_SITE = "it ran no sitecustomize: -I, -E or -S, or a PYTHONPATH set on the way"
 
 
 @dataclass
@@ -67,23 +67,27 @@ def launch(
 
 def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, str], wake: socket.socket) -> Launched:
     folder = _folder()
-    outer = os.environ.get(RUN_VARIABLE, "")
     recording.start(
         kinds.RunStarted(
             name=name,
             input=Envelope(name, {"argv": argv}).as_dict(),
             entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
-            origin={"run": outer, "mode": "child"} if is_run_id(outer) else None,
+            origin=_origin(),
             tags=tags,
         )
     )
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
-    program = Program(recording, span)
+    program, attachment = Program(recording, span), Attachment()
     try:
-        program.start(argv, _environment(recording))
+        program.start(argv, _environment(recording, attachment))
     except OSError as problem:
+        attachment.hear()
         return _not_started(recording, span, argv, problem)
-    return _finish(recording, program.serve(wake), span, program.warnings)
+    try:
+        code = program.serve(wake)
+    finally:
+        heard = attachment.hear()
+    return _finish(recording, code, span, argv, program.warnings, heard)
 
 
 def run_plainly(argv: Sequence[str]) -> int:
@@ -97,45 +101,24 @@ def run_plainly(argv: Sequence[str]) -> int:
         return _start_code(argv, problem)
 
 
-def program_name(argv: Sequence[str]) -> str:
-    """Name a run after its program: for Python, after the script or the module."""
-    base = Path(argv[0]).name or argv[0]
-    found = _python_program(argv[1:]) if _PYTHON.fullmatch(base) else None
-    return (found or base).encode("utf-8", "replace").decode()
-
-
-def _python_program(arguments: Sequence[str]) -> str | None:
-    rest = iter(arguments)
-    for argument in rest:
-        if not argument.startswith("-"):
-            path = Path(argument)
-            return path.parent.name or path.stem if path.name == "__main__.py" else path.stem
-        if argument == "-":
-            return None
-        if argument.startswith("--"):
-            continue
-        for place, letter in enumerate(argument[1:], 2):
-            if letter == "c":
-                return None
-            if letter == "m":
-                return argument[place:] or next(rest, None)
-            if letter in _WITH_VALUE:
-                if not argument[place:]:
-                    next(rest, None)
-                break
-    return None
-
-
-def _finish(recording: Recording, code: int, span: str | None, warnings: list[str]) -> Launched:
+def _finish(
+    recording: Recording, code: int, span: str | None, argv: Sequence[str], warnings: list[str], heard: Heard
+) -> Launched:
     error = None if code == 0 else _failure(code)
     status: kinds.Status = "ok" if code == 0 else "error"
     recording.emit(
         kinds.ProcessExited(status=status, exit_code=code, error=error), span=span, parent=recording.root_span
     )
-    answer = _adopted_answer(recording)
+    attached, answer = _look_back(recording)
+    if not attached and not heard.not_attached and is_python(argv):
+        heard.not_attached.append({"executable": argv[0], "why": _NO_SITE})
+    for missed in heard.not_attached:
+        recording.emit(kinds.GapNoted(reason="python_not_attached", detail=missed), parent=span)
     recording.output = {"exit_code": code} if answer is None else answer.get("output")
     recording.metadata = {**((answer or {}).get("metadata") or {}), "exit_code": code}
-    for rule, count in ((answer or {}).get("redacted") or {}).items():
+    told = (answer or {}).get("redacted") or {}  # a program that was killed has only told what its agent redacted
+    for rule in {*told, *heard.redacted}:
+        count = max(told.get(rule, 0), heard.redacted.get(rule, 0))
         recording.redacted[rule] = recording.redacted.get(rule, 0) + count
     recording.finish(status, (answer or {}).get("error") or error if code else None)
     return _launched(recording, code, warnings=warnings)
@@ -163,12 +146,17 @@ def _launched(recording: Recording, code: int, *, problem: str | None = None, wa
     )
 
 
-def _adopted_answer(recording: Recording) -> dict[str, Any] | None:
-    """Return what the agent that adopted this run answered; None where none did, or where it did not end."""
+def _look_back(recording: Recording) -> tuple[bool, dict[str, Any] | None]:
+    """Say whether a Python was attached, and what the agent that adopted this run answered.
+
+    The answer is None where no agent adopted it, or where that one did not end.
+    """
     reader = RunReader(recording.store, recording.id)
-    span: str | None = None
+    attached, span = False, None
     try:
         for line in reader.lines():
+            if not attached and b'"attached":{' in line:
+                attached = envelope.kind_of(line) == "note.added"
             kind = envelope.kind_of(line) if b'"adopts":true' in line else None
             if kind not in ("step.started", "step.finished"):
                 continue
@@ -176,10 +164,10 @@ def _adopted_answer(recording: Recording) -> dict[str, Any] | None:
             if kind == "step.started" and span is None and event.data.get("adopts") is True:
                 span = event.span
             elif kind == "step.finished" and span is not None and event.span == span:
-                return {name: as_marks(value) for name, value in reader.resolve(event).data.items()}
+                return attached, {name: as_marks(value) for name, value in reader.resolve(event).data.items()}
     except (PlayheadError, OSError) as problem:
         guard.absorb(problem, recording, "the answer of the agent")
-    return None
+    return attached, None
 
 
 def _failure(code: int) -> dict[str, Any]:
@@ -202,8 +190,17 @@ def _start_code(argv: Sequence[str], problem: OSError) -> int:
     return NOT_FOUND if missing else NOT_EXECUTABLE
 
 
-def _environment(recording: Recording) -> dict[str, str]:
+def _origin() -> dict[str, Any] | None:
+    """Say which run this one was started from, where the launcher itself belongs to one."""
+    process, named = scope.ambient(), os.environ.get(RUN_VARIABLE, "")
+    if process is not None:
+        return process.source()
+    return {"run": named, "mode": "child"} if is_run_id(named) else None
+
+
+def _environment(recording: Recording, attachment: Attachment) -> dict[str, str]:
     environment = {**os.environ, RUN_VARIABLE: recording.id, "PLAYHEAD_DIR": str(_path(recording).parent.parent)}
+    environment |= attachment.variables(os.environ)
     if recording.strict:
         environment["PLAYHEAD_STRICT"] = "1"
     return environment

@@ -13,10 +13,11 @@ from typing import Any
 
 from playhead._ids import is_run_id
 from playhead.capture import environment, guard, lanes
+from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.opening import default_settings, open_recording
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
-from playhead.capture.scope import Ambient, Lane, Policy, Scope, ambient, current, live, policies
+from playhead.capture.scope import Lane, Policy, Scope, ambient, current, live, policies
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
 from playhead.event.envelope import kind_of, parse
@@ -24,8 +25,6 @@ from playhead.event.plain import describe_error
 from playhead.settings import Settings
 from playhead.store.base import Store
 from playhead.store.files import FileStore
-
-RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
 
 _run_of_this_process: str | None = None  # what RUN_VARIABLE said
 
@@ -121,7 +120,7 @@ class Record(Span):
                 self._take_part(outer)
                 return
         if process is not None and self._origin is None:
-            self._origin = _origin_of(process)
+            self._origin = process.source()
         strict = bool(self._strict)
         try:
             settings = default_settings()
@@ -274,13 +273,6 @@ def join_run(
     recording.root_span = "0"
     recording.turns.places.add("0")
     return recording
-
-
-def _origin_of(process: Ambient) -> dict[str, Any] | None:
-    """Say where a run of its own came from, in a process that belongs to another."""
-    if process.origin is not None:
-        return process.origin
-    return None if process.recording is None else {"run": process.recording.id, "mode": "child"}
 
 
 def _is_adopted(store: Store, run: str) -> bool:

@@ -74,6 +74,12 @@ class Ambient:
         """Return the lane of the thread or task that asks."""
         return ambient_lane.get() or self.lane
 
+    def source(self) -> dict[str, Any] | None:
+        """Say where a run came from that this process opens beside its own."""
+        if self.recording is not None:
+            return {"run": self.recording.id, "mode": "child"}
+        return self.origin
+
     def after_fork(self) -> None:
         """Forget a lock that another thread may have held."""
         self._lock = threading.RLock()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from playhead import _limits
+
 if sys.platform != "win32":
     import fcntl
 
@@ -13,6 +15,27 @@ CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+
+
+def out_of_the_way(descriptor: int) -> int:
+    """Give an open file a high number: the program we are in shall get the low ones that it gets without us."""
+    if sys.platform == "win32":
+        return descriptor
+    try:
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _limits.DESCRIPTOR_MIN)
+    except OSError:
+        return descriptor  # so many are not allowed here
+    os.close(descriptor)
+    return high
+
+
+def identity(descriptor: int) -> tuple[int, int] | None:
+    """Say which file has this number; None where none has. A program may close what it did not open, and go on."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class Disk:

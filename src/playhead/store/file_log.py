@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playhead import _limits
 from playhead.errors import WriteFailed
-from playhead.store.disk import Disk
+from playhead.store.disk import Disk, identity, out_of_the_way
 
 _EXCLUSIVE = fcntl.LOCK_EX | fcntl.LOCK_NB
 _FLAGS = os.O_RDWR | os.O_APPEND
@@ -24,9 +24,10 @@ class FileLog:
         self._disk = disk
         self._before_sync = before_sync
         try:
-            self._descriptor = disk.open(path, _FLAGS | (os.O_CREAT | os.O_EXCL if create else 0))
+            self._descriptor = out_of_the_way(disk.open(path, _FLAGS | (os.O_CREAT | os.O_EXCL if create else 0)))
         except OSError as problem:
             raise WriteFailed(f"cannot open {path}: {problem.strerror}") from problem
+        self._file = identity(self._descriptor)
         # A subclass of Disk may fail any call; the real one is called without an extra Python frame.
         self._flock = fcntl.flock if type(disk) is Disk else disk.lock
         self._write = os.write if type(disk) is Disk else disk.write
@@ -35,6 +36,8 @@ class FileLog:
 
     def acquire(self) -> None:
         try:
+            if identity(self._descriptor) != self._file:
+                self._open_again()
             self._lock(self._descriptor, _EXCLUSIVE)
         except BlockingIOError:
             self._wait()
@@ -95,6 +98,8 @@ class FileLog:
             raise WriteFailed(f"cannot cut a torn line off {self._path}: {problem.strerror}") from problem
 
     def sync(self) -> None:
+        if identity(self._descriptor) != self._file:
+            return  # closed by the program; what comes next opens it again
         try:
             if self._before_sync is not None:
                 self._before_sync()
@@ -116,7 +121,17 @@ class FileLog:
         self._renew()
         self._flock(descriptor, operation)
 
+    def _open_again(self) -> None:
+        """Take a new descriptor where the program closed ours; the number may be that of a file of its own by now."""
+        self._descriptor = out_of_the_way(self._disk.open(self._path, _FLAGS))
+        self._file = identity(self._descriptor)
+        self._lock = self._flock
+        self._borrowed = False
+
     def _renew(self) -> None:
+        if identity(self._descriptor) != self._file:
+            self._open_again()
+            return
         fresh = self._disk.open(self._path, _FLAGS)
         # Same number, new open file: whoever is about to use the old one in this process gets the new one.
         os.dup2(fresh, self._descriptor, inheritable=False)
@@ -125,4 +140,5 @@ class FileLog:
         self._borrowed = False
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if identity(self._descriptor) == self._file:
+            os.close(self._descriptor)

@@ -20,7 +20,7 @@ from playhead.errors import BadName, LedgerError, MissingContent, RunNotFound, S
 from playhead.ledger.log import Log
 from playhead.ledger.writer import Ledger
 from playhead.store import layout, presence, syncer
-from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk
+from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk, identity
 from playhead.store.removal import remove_run_dir
 
 if sys.platform != "win32":
@@ -37,6 +37,7 @@ class FileLedger(Ledger):
         super().__init__(log, run, clock, store.put_blob)
         self._store = store
         self._presence: int | None = presence.hold(store.folder(run))
+        self._held = identity(self._presence)
         syncer.watch(self)
 
     def close(self) -> None:
@@ -48,7 +49,7 @@ class FileLedger(Ledger):
         syncer.forget(self)
         super().close()
         held, self._presence = self._presence, None
-        if held is not None:
+        if held is not None and identity(held) == self._held:  # else the program closed it
             os.close(held)
         return held is not None
 

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from playhead.store.disk import CLOEXEC, FOLDER
+from playhead.store.disk import CLOEXEC, FOLDER, out_of_the_way
 
 if sys.platform != "win32":
     import fcntl
@@ -32,7 +32,7 @@ def hold(run_dir: Path) -> int:
     """
     if sys.platform == "win32":
         raise OSError("a run cannot be held on this platform")
-    fd = os.open(run_dir, FOLDER | CLOEXEC)
+    fd = out_of_the_way(os.open(run_dir, FOLDER | CLOEXEC))
     try:
         for left in range(_HOLD_TRIES, -1, -1):
             try:

@@ -1,31 +1,33 @@
-"""Bring written lines to the disk soon, from one background thread for each process."""
+"""Bring written lines to the disk soon, from one background thread for each process.
+
+A recorded program must not notice it: it is none of `threading`'s threads, and it is gone while the process forks,
+since Python warns of a fork beside any other thread.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
+from _thread import start_new_thread
 
 from playhead import _limits
 from playhead.errors import PlayheadError
 from playhead.ledger.writer import Ledger
 
 _wake = threading.Event()
+_stop = threading.Event()
+_ended = threading.Event()
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _guard = threading.Lock()
-_thread: threading.Thread | None = None
+_running = False
 
 
 def watch(ledger: Ledger) -> None:
     """Flush this ledger whenever it was written to, at most `SYNC_INTERVAL_S` later."""
-    global _thread
     with _guard:
         _ledgers.add(ledger)
-        ledger.on_dirty = _wake.set
-        if _thread is None or not _thread.is_alive():
-            _thread = threading.Thread(target=_work, name="playhead-sync", daemon=True)
-            _thread.start()
+        ledger.on_dirty = _written
 
 
 def forget(ledger: Ledger) -> None:
@@ -35,10 +37,24 @@ def forget(ledger: Ledger) -> None:
         _ledgers.discard(ledger)
 
 
+def _written() -> None:
+    global _running
+    _wake.set()
+    if _running:
+        return
+    with _guard:
+        if not _running:
+            try:
+                start_new_thread(_work, ())
+                _running = True
+            except RuntimeError:
+                pass  # no more threads, or the interpreter ends: closing the ledger brings its lines to the disk
+
+
 def _work() -> None:
-    while True:
+    while not _stop.is_set():
         _wake.wait()
-        time.sleep(_limits.SYNC_INTERVAL_S)
+        _stop.wait(_limits.SYNC_INTERVAL_S)
         _wake.clear()
         with _guard:
             dirty = [ledger for ledger in _ledgers if ledger.dirty]
@@ -48,16 +64,26 @@ def _work() -> None:
             except (PlayheadError, OSError):
                 if not ledger.closed:
                     ledger.lose("sync_failed", 0)
+    _ended.set()
+
+
+def _before_fork() -> None:
+    global _running
+    if _running:
+        _ended.clear()
+        _stop.set()
+        _wake.set()
+        _ended.wait()
+        _running = False
+        _stop.clear()
 
 
 def _after_fork() -> None:
-    global _thread, _guard, _wake
+    global _running, _guard, _wake, _stop, _ended
     _guard = threading.Lock()
-    _wake = threading.Event()
-    _thread = None
-    for ledger in list(_ledgers):
-        watch(ledger)
+    _wake, _stop, _ended = threading.Event(), threading.Event(), threading.Event()
+    _running = False
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

@@ -18,7 +18,7 @@ import msgspec
 
 from playhead import settings
 from playhead._api.reading import Run, load, open_store
-from playhead.capture.record import RUN_VARIABLE
+from playhead.capture.ambient import RUN_VARIABLE
 from playhead.cli.commands import show, verify
 from playhead.cli.output import Output
 from playhead.errors import PlayheadError, StoreError, UsageError

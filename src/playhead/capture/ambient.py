@@ -1,0 +1,126 @@
+"""Attach this process to a run, so that all of it is recorded without a line of its code knowing.
+
+Called once, by attach/sitecustomize.py, before the program begins. Which run a process belongs to: the first Python
+below `playhead record`, and every other one that no Python started (a shell script may start several), records into
+the run of the launcher; each of them in a lane of its own. One that a recorded Python starts is a program of the
+agent's: a run of its own, a child of the other, which begins with its first event, since most helpers have nothing to
+record. A process that becomes another program (`exec`) stays in its run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import os
+import sys
+from typing import Any
+
+from playhead._ids import is_run_id
+from playhead.capture import children, scope
+from playhead.capture.children import Handed
+from playhead.settings import Settings
+
+RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
+
+
+def attach(folder: str, handed: list[str]) -> None:
+    """Record this process from now on until it ends; raises where that cannot be."""
+    from playhead.capture.opening import default_settings
+    from playhead.errors import ConfigError
+
+    settings = default_settings()
+    if settings.disabled:
+        raise ConfigError("PLAYHEAD_DISABLED is set for this program")
+    given = Handed.read(folder, handed)
+    named = os.environ.pop(RUN_VARIABLE, "")
+    run = named if is_run_id(named) else given.run_of_process(os.getpid())
+    if run is not None:
+        _join(run, given.report, settings)
+        children.pass_on(given.by(run, os.getpid()))
+    elif given.parent:
+        _wait_for_events(given, settings)
+        children.pass_on(given.by(given.parent, 0))
+
+
+def _join(run: str, report: str, settings: Settings) -> None:
+    """Record into the run of the launcher, and say who does."""
+    from playhead.capture import environment
+    from playhead.capture.record import join_run
+    from playhead.event.envelope import kind_of
+    from playhead.store.files import FileStore
+
+    recording = join_run(FileStore(settings.store_root()), settings, run)
+    before = 0
+
+    def count(encoded: bytes, seq: int, root: str) -> bytes:
+        nonlocal before
+        lines = recording.store.lines(run)
+        before = sum(b'"attached":{' in line and kind_of(line) == "note.added" for line in lines)
+        return encoded
+
+    facts = environment.facts()
+    said = {**facts, "argv": list(sys.orig_argv)}
+    text = f"attached to Python {facts['python']['version']}, {facts['python']['executable']}"
+    fields = {"text": text, "data": {"attached": said}}
+    recording.emit_fields("note.added", fields, parent="0", sealing=count)
+    process = scope.Ambient(lambda: recording, lane=scope.Lane(str(before)))
+    scope.set_ambient(process)
+    process.scope()  # it is open already
+    atexit.register(_leave, recording, report)
+
+
+def _leave(recording: Any, report: str) -> None:
+    """Let go of the run at the end of the interpreter; the launcher finishes it."""
+    from playhead.capture.attachment import report_redacted
+
+    if recording.closed:
+        return
+    report_redacted(report, recording.redacted)
+    recording.told_late = True  # what daemon threads do from now on is lost with or without us
+    recording.leave()
+
+
+def _wait_for_events(given: Handed, settings: Settings) -> None:
+    """Be ready to open a run of our own, below the one that this process was started from."""
+    origin = {"run": given.parent, "mode": "child"}
+    # The parent's run knows the code that it began with; to ask git again would start processes in the program's name.
+    settings = dataclasses.replace(settings, git=False)
+
+    def opening() -> Any:
+        from playhead.capture import guard
+
+        try:
+            recording = _open_child(origin, settings)
+        except Exception as problem:
+            guard.give_up(problem, "this program is not recorded", settings.strict)
+            return None
+        children.pass_on(given.by(recording.id, 0))
+        atexit.register(_finish, recording)
+        return recording
+
+    scope.set_ambient(scope.Ambient(opening, origin=origin))
+
+
+def _open_child(origin: dict[str, Any], settings: Settings) -> Any:
+    from playhead.capture import environment
+    from playhead.capture.naming import program_name
+    from playhead.capture.opening import open_recording
+    from playhead.capture.request import Envelope
+    from playhead.event import kinds
+    from playhead.store.files import FileStore
+
+    recording = open_recording(FileStore(settings.store_root()), settings)
+    argv = list(sys.orig_argv)
+    name = program_name(argv)
+    asked = Envelope(name, {"argv": argv}).as_dict()
+    recording.start(kinds.RunStarted(name=name, input=asked, entrypoint=environment.entrypoint(), origin=origin))
+    return recording
+
+
+def _finish(recording: Any) -> None:
+    """End a run of our own; what was raised and not caught is its error."""
+    if recording.closed:
+        return
+    error = getattr(sys, "last_value", None)
+    recording.told_late = True
+    recording.finish("ok" if error is None else "error", error)

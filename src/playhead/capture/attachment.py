@@ -1,0 +1,80 @@
+"""Hand a program what its Pythons need to attach, and hear from them what became of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead.capture.borrowed import NAMES
+from playhead.capture.children import Handed
+
+_FOLDER = str(Path(__file__).parent / "attach")
+
+
+@dataclass
+class Heard:
+    """What the Pythons of a program reported."""
+
+    not_attached: list[dict[str, Any]] = field(default_factory=list)
+    redacted: dict[str, int] = field(default_factory=dict)
+
+
+class Attachment:
+    """The launcher's side of attaching."""
+
+    def __init__(self) -> None:
+        self._scratch = Path(tempfile.mkdtemp(prefix="playhead-"))
+        self._handed = Handed(
+            _FOLDER, sys.implementation.cache_tag or "", str(self._scratch / "report"), "", 0, tuple(_packages())
+        )
+
+    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return what to set for the program; nothing where a path cannot be written into a search path."""
+        paths = (_FOLDER, self._handed.report, *self._handed.packages)
+        return {} if any(os.pathsep in path for path in paths) else self._handed.variables(environment)
+
+    def hear(self) -> Heard:
+        """Return what was reported, and clean up."""
+        heard = Heard()
+        try:
+            text = Path(self._handed.report).read_text(errors="replace")
+        except OSError:
+            text = ""  # nobody had anything to say
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        for line in text.splitlines():
+            match line.split("\t"):
+                case ["redacted", rule, count] if count.isdecimal():
+                    heard.redacted[rule] = heard.redacted.get(rule, 0) + int(count)
+                case ["not attached", version, executable, why]:
+                    heard.not_attached.append({"version": version, "executable": executable, "why": why})
+        return heard
+
+
+def report_redacted(report: str, redacted: Mapping[str, int]) -> None:
+    """Tell the launcher what this process redacted."""
+    try:
+        with open(report, "a") as file:
+            file.write("".join(f"redacted\t{rule}\t{count}\n" for rule, count in redacted.items()))
+    except OSError:
+        pass  # the launcher is gone, and nobody counts any more
+
+
+def _packages() -> list[str]:
+    """Return the folders in which this Python finds Playhead and what it is made of."""
+    folders: list[str] = []
+    for name in NAMES:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, f"{name} is imported already"
+        assert spec.origin is not None
+        place = Path(spec.origin).parent
+        folder = str(place.parent if spec.submodule_search_locations else place)
+        if folder not in folders:
+            folders.append(folder)
+    return folders

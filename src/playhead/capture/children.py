@@ -1,0 +1,130 @@
+"""Let programs that a recorded program starts be attached too, without the program seeing it.
+
+What they need lies in the environment of the process but not in `os.environ`: whoever passes no environment on hands it
+down unseen. Where the program makes an environment of its own, it is added on the way out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from playhead._ids import is_run_id
+
+VARIABLE = "PLAYHEAD_ATTACH"
+
+
+class Handed(NamedTuple):
+    """What a process gets from the one that started it, in one variable."""
+
+    folder: str  # the one to put on PYTHONPATH
+    tag: str  # of the Python that the packages are for
+    report: str  # the file in which to say what went wrong
+    parent: str  # the run that the starting process belongs to; empty for the launcher's own
+    process: int  # the process that already records into it, 0 for none
+    packages: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: str, fields: Sequence[str]) -> Handed:
+        """Read what `value` wrote."""
+        parent, _, process = fields[2].partition("/")
+        known = is_run_id(parent) and process.isdecimal()
+        return cls(
+            folder, fields[0], fields[1], parent if known else "", int(process) if known else 0, tuple(fields[3:])
+        )
+
+    def value(self) -> str:
+        """Return the content of the variable."""
+        parent = f"{self.parent}/{self.process}" if self.parent else ""
+        return os.pathsep.join((self.tag, self.report, parent, *self.packages))
+
+    def by(self, run: str, process: int) -> Handed:
+        """Return what a process of this run hands on."""
+        return self._replace(parent=run, process=process)
+
+    def run_of_process(self, process: int) -> str | None:
+        """Return the run that this very process was recorded in before it became another program."""
+        return self.parent if self.parent and process == self.process else None
+
+    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return what to set in an environment, so that a Python started with it attaches."""
+        search = environment.get("PYTHONPATH", "")
+        path = self.folder + os.pathsep + search if search else self.folder
+        return {"PYTHONPATH": path, VARIABLE: self.value()}
+
+
+_now: Handed | None = None
+_originals: list[tuple[Any, str, Any]] = []
+
+
+def pass_on(handed: Handed) -> None:
+    """Let every program that is started from now on have this."""
+    global _now
+    _now = handed
+    for name, value in handed.variables(os.environ).items():
+        os.putenv(name, value)  # in the environment of the process, and not in `os.environ`
+    if not _originals:
+        for owner, name, make in _SEAMS:
+            if hasattr(owner, name):
+                _originals.append((owner, name, getattr(owner, name)))
+                setattr(owner, name, make(getattr(owner, name)))
+
+
+def stop() -> None:
+    """Pass nothing on any more, and restore what was patched."""
+    global _now
+    _now = None
+    for name in ("PYTHONPATH", VARIABLE):
+        if name in os.environ:
+            os.putenv(name, os.environ[name])
+        else:
+            os.unsetenv(name)
+    while _originals:
+        owner, name, original = _originals.pop()
+        setattr(owner, name, original)
+
+
+def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return an environment with what a Python needs to attach; as it was where it has that, or is none."""
+    try:
+        texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    except (AttributeError, TypeError):
+        return environment  # whoever gets it says what is wrong with it
+    if _now is None or VARIABLE in texts:
+        return environment
+    ours = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
+    return {**ours, **texts, **_now.variables(texts)}
+
+
+def _fork_exec(original: Any) -> Any:
+    def fork_exec(*arguments: Any) -> Any:
+        listed = arguments[5]  # b"NAME=value", or None for the environment of the process
+        pairs = dict(os.environb) if listed is None else dict(entry.partition(b"=")[::2] for entry in listed)
+        completed = [b"%b=%b" % (os.fsencode(name), os.fsencode(value)) for name, value in _completed(pairs).items()]
+        return original(*arguments[:5], completed, *arguments[6:])
+
+    return fork_exec
+
+
+def _execve(original: Any) -> Any:
+    def execve(path: Any, argv: Any, env: Any) -> Any:
+        return original(path, argv, _completed(env))
+
+    return execve
+
+
+def _posix_spawn(original: Any) -> Any:
+    def posix_spawn(path: Any, argv: Any, env: Any, /, **options: Any) -> Any:
+        return original(path, argv, env if env is None else _completed(env), **options)
+
+    return posix_spawn
+
+
+_SEAMS: tuple[tuple[Any, str, Any], ...] = (
+    (subprocess, "_fork_exec", _fork_exec),
+    (os, "execve", _execve),
+    (os, "posix_spawn", _posix_spawn),
+    (os, "posix_spawnp", _posix_spawn),
+)
