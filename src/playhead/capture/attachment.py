@@ -57,15 +57,6 @@ class Attachment:
         return heard
 
 
-def report_redacted(report: str, redacted: Mapping[str, int]) -> None:
-    """Tell the launcher what this process redacted."""
-    try:
-        with open(report, "a") as file:
-            file.write("".join(f"redacted\t{rule}\t{count}\n" for rule, count in redacted.items()))
-    except OSError:
-        pass  # the launcher is gone, and nobody counts any more
-
-
 def _packages() -> list[str]:
     """Return the folders in which this Python finds Playhead and what it is made of."""
     folders: list[str] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*[wt]?(\.exe)?", re.IGNORECASE)
 _WITH_VALUE = "WX"  # options of python that take a value
+_SAYS_ONLY = re.compile(r"-V+|--version|-[h?]|--help(-\w+)?")  # options of python that run nothing
 _SHEBANG_BYTES_MAX = 512
 
 
@@ -22,7 +23,7 @@ def program_name(argv: Sequence[str]) -> str:
 def is_python(argv: Sequence[str]) -> bool:
     """Say whether a program is surely run by Python: it is an interpreter, or a script that names one."""
     if _PYTHON.fullmatch(Path(argv[0]).name):
-        return True
+        return not any(_SAYS_ONLY.fullmatch(argument) for argument in argv[1:2])
     found = shutil.which(argv[0])
     if found is None:
         return False
