@@ -65,7 +65,7 @@ class Recording:
         self.root_span: str | None = None
         self._working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
-        self._not_captured: set[str] = set()
+        self._not_captured: set[tuple[str, str]] = set()
         self.captures = captures  # the traffic of everything in the run, not only of what is wrapped
         self.redactor = gate.redactor
         self.headers = Headers(gate.redactor)
@@ -178,9 +178,9 @@ class Recording:
         self._ledger.lose(reason, count)
 
     def not_captured(self, source: str, where: str) -> None:
-        """Note, once for each source, that something happens which cannot be recorded; nothing of ours is lost."""
-        if source not in self._not_captured:
-            self._not_captured.add(source)
+        """Note, once for each source and place, what happens and cannot be recorded; nothing of ours is lost."""
+        if (source, where) not in self._not_captured:
+            self._not_captured.add((source, where))
             self.emit(
                 kinds.GapNoted(reason="not_captured", count=0, detail={"source": source, "where": where}),
                 parent=self._enclosing(),
