@@ -52,6 +52,8 @@ def _patch(patch: Callable[[ModuleType, Patches], None], module: ModuleType) -> 
 
 
 def _hooks() -> dict[str, Callable[[ModuleType, Patches], None]]:
-    from playhead.capture.clients import httpx_transports
+    from playhead.capture.clients import aiohttp_client, http_client, httpx_transports, unseen, urllib3_pools
+    from playhead.capture.clients import websocket_clients as websockets
 
-    return {name: part.patch for part in (httpx_transports,) for name in part.MODULES}
+    parts = (httpx_transports, http_client, urllib3_pools, aiohttp_client, websockets, unseen)
+    return {name: part.patch for part in parts for name in part.MODULES}

@@ -1,0 +1,313 @@
+"""Record what goes through the standard library's http.client, and so requests, urllib3, urllib and botocore.
+
+A request is recorded when its headers are complete and before they leave, or, where its body is made on the way, before
+its last piece leaves. The answer is read off the file that http.client reads from, so that whoever reads past it, as
+urllib3 does, is seen too.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+from playhead.capture.clients import http1
+from playhead.capture.exchange import Exchange, begin
+from playhead.capture.patches import Patches
+from playhead.capture.scope import place
+
+MODULES = ("http.client",)
+
+_CALL = "_playhead_call"  # where a connection keeps the request that waits for its answer
+# After these a client may still find an answer that was sent before the connection broke.
+_ANSWER_MAY_BE_THERE = frozenset({errno.EPIPE, errno.ECONNRESET, getattr(errno, "EPROTOTYPE", errno.EPIPE)})
+
+
+class Wanted:
+    """What a library above has been asked to send, before there is a connection for it."""
+
+    def __init__(self, method: str, target: str, headers: Any, body: Any) -> None:
+        self.method, self.target, self.headers = method, target, headers
+        self.body = body.encode() if isinstance(body, str) else _whole(body)
+        self.begun = False
+
+
+wanted: ContextVar[Wanted | None] = ContextVar("playhead_wanted", default=None)
+_awaiting: ContextVar[_Call | None] = ContextVar("playhead_awaiting", default=None)
+
+
+def patch(module: ModuleType, patches: Patches) -> None:
+    """Put the recorder into connections and answers."""
+    connection, response = module.HTTPConnection, module.HTTPResponse
+    patches.replace(connection, "endheaders", _endheaders)
+    patches.replace(connection, "send", _send)
+    patches.replace(connection, "getresponse", functools.partial(_getresponse, module.ResponseNotReady))
+    patches.replace(connection, "close", _close)
+    patches.replace(response, "begin", functools.partial(_begin_response, module.IncompleteRead))
+
+
+class _Call:
+    """One request that is on its way over a connection."""
+
+    def __init__(self, exchange: Exchange, question: http1.Question | None) -> None:
+        self.exchange, self.question = exchange, question
+        self.sending = self.answered = False
+        self._error: BaseException | None = None
+
+    def failed(self, error: BaseException, connected: bool) -> None:
+        """Take in that sending failed."""
+        if connected and isinstance(error, OSError) and error.errno in _ANSWER_MAY_BE_THERE:
+            self._error = error
+        else:
+            self.exchange.end(error)
+
+    def left(self, error: BaseException | None = None) -> None:
+        """Take in that nobody waits for the answer any more."""
+        if not self.answered:
+            error = self._error or error
+            self.exchange.end(error, closed=error is None)
+
+    __del__ = left
+
+
+def _endheaders(original: Any) -> Any:
+    @functools.wraps(original)
+    def endheaders(self: Any, message_body: Any = None, **options: Any) -> Any:
+        call = None if place() is None else _begin(self, message_body)
+        if call is None:
+            self.__dict__.pop(_CALL, None)
+            return original(self, message_body, **options)
+        self.__dict__[_CALL] = call
+        try:
+            return original(self, message_body, **options)
+        except BaseException as error:
+            call.failed(error, self.sock is not None)
+            raise
+
+    return endheaders
+
+
+def _begin(connection: Any, given: Any) -> _Call | None:
+    lines: list[bytes] = connection._buffer
+    if not lines:
+        return None  # the call will fail
+    method, _, rest = lines[0].decode("latin-1").partition(" ")
+    target = rest.rpartition(" ")[0]
+    pairs = [line.partition(b":") for line in lines[1:]]
+    headers = [(name, value.strip()) for name, _, value in pairs]
+    body = _known_body(method, headers, given)
+    exchange = begin(method, _url(connection, target), headers, body)
+    if exchange is None:
+        return None
+    return _Call(exchange, http1.Question(exchange, headers) if body is None else None)
+
+
+def _known_body(method: str, headers: http1.Headers, given: Any) -> bytes | None:
+    """Return the body, where it is there already; None where it is made while it is sent."""
+    asked = wanted.get()
+    if asked is not None and (asked.begun or asked.method != method):
+        asked = None  # of a request around this one
+    if asked is not None:
+        asked.begun = True
+    if given is not None:
+        return _whole(given)
+    if asked is not None and asked.body is not None:
+        length = http1.length_of(headers)
+        return asked.body if length is None or length == len(asked.body) else None
+    framed = http1.length_of(headers) or http1.value_of(headers, b"transfer-encoding")
+    return None if framed else b""
+
+
+def _url(connection: Any, target: str) -> str:
+    if target.startswith(("http://", "https://")):
+        return target  # through a proxy
+    secure = connection.default_port == 443
+    host, port = connection.host, connection.port
+    if connection._tunnel_host:
+        host, port = connection._tunnel_host, connection._tunnel_port
+    return address("https" if secure else "http", host, port, target)
+
+
+def address(scheme: str, host: str, port: int | None, target: str) -> str:
+    """Return a URL as a user would write it."""
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    usual = port is None or port == (443 if scheme == "https" else 80)
+    return f"{scheme}://{host}{'' if usual else f':{port}'}{'' if target.startswith('/') else '/'}{target}"
+
+
+def never_sent(url: str, error: BaseException) -> None:
+    """Record a request for which no connection could be made."""
+    asked = wanted.get()
+    if asked is not None and not asked.begun:
+        asked.begun = True
+        headers = asked.headers.items() if asked.headers else ()
+        exchange = begin(asked.method, url, [(str(k), _header_text(v)) for k, v in headers], asked.body or b"")
+        if exchange is not None:
+            exchange.end(error)
+
+
+def _header_text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _send(original: Any) -> Any:
+    @functools.wraps(original)
+    def send(self: Any, data: Any) -> Any:
+        call: _Call | None = self.__dict__.get(_CALL)
+        if call is None or call.sending:  # inside: what opens a tunnel through a proxy
+            return original(self, data)
+        call.sending = True
+        try:
+            if call.question is None:
+                return original(self, data)
+            return _send_telling(original, self, data, call.question)
+        except BaseException as error:
+            call.failed(error, self.sock is not None)
+            raise
+        finally:
+            call.sending = False
+
+    return send
+
+
+def _send_telling(original: Any, connection: Any, data: Any, question: http1.Question) -> Any:
+    if hasattr(data, "read"):  # http.client does the same, out of our sight
+        text = isinstance(data, io.TextIOBase)
+        while block := data.read(connection.blocksize):
+            block = block.encode("iso-8859-1") if text else block
+            question.feed(bytes(block))
+            original(connection, block)
+        return None
+    piece = _buffered(data)
+    if piece is not None:
+        question.feed(piece)
+    elif isinstance(data, Iterable) and not isinstance(data, str):
+        data = _telling(data, question)
+    return original(connection, data)
+
+
+def _telling(pieces: Iterable[Any], question: http1.Question) -> Iterator[Any]:
+    for piece in pieces:
+        question.feed(_buffered(piece) or b"")
+        yield piece
+
+
+def _buffered(data: Any) -> bytes | None:
+    """Return the bytes of something that has them all; None otherwise."""
+    if isinstance(data, bytes):
+        return data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        return None
+
+
+def _whole(body: Any) -> bytes | None:
+    """Return a body that is there as a whole; a file is read while it is sent, even if it has a buffer."""
+    return None if hasattr(body, "read") else _buffered(body)
+
+
+def _getresponse(not_ready: type[Exception], original: Any) -> Any:
+    @functools.wraps(original)
+    def getresponse(self: Any, *args: Any, **options: Any) -> Any:
+        call: _Call | None = self.__dict__.pop(_CALL, None)
+        if call is None:
+            return original(self, *args, **options)
+        token = _awaiting.set(call)
+        try:
+            response = original(self, *args, **options)
+        except not_ready:
+            self.__dict__[_CALL] = call  # another answer has to be read first
+            raise
+        except BaseException as error:
+            call.exchange.end(error)
+            raise
+        finally:
+            _awaiting.reset(token)
+        if not call.answered:  # an answer of a class of its own, of which only this can be seen
+            call.exchange.head(response.status, response.getheaders())
+        return response
+
+    return getresponse
+
+
+def _close(original: Any) -> Any:
+    @functools.wraps(original)
+    def close(self: Any) -> Any:
+        call: _Call | None = self.__dict__.get(_CALL)
+        if call is not None and not call.sending:  # else the error that closes it is told
+            del self.__dict__[_CALL]
+            call.left(sys.exc_info()[1])
+        return original(self)
+
+    return close
+
+
+def _begin_response(cut: type[Exception], original: Any) -> Any:
+    @functools.wraps(original)
+    def begin(self: Any) -> Any:
+        call = _awaiting.get()
+        if call is None or call.answered or not hasattr(self.fp, "readinto"):
+            return original(self)
+        call.answered = True
+        # botocore reads the status line itself when it waited for leave to go on.
+        answer = http1.Answer(call.exchange, self._method or "", lambda status: status == 100)
+        if status := getattr(self, "_status_tuple", None):
+            answer.status_read(status[1])
+        # Nothing is read yet. Below the buffer what arrives is seen as it arrives, also if nobody reads it.
+        raw = self.fp.detach() if type(self.fp) is io.BufferedReader else self.fp
+        self.fp = io.BufferedReader(_Tap(raw, call.exchange, answer, cut))
+        result = original(self)
+        if not answer.headed:  # http.client takes what it can get
+            answer.head(self.status, [(name.encode(), value.encode()) for name, value in self.getheaders()])
+        return result
+
+    return begin
+
+
+class _Tap(io.RawIOBase):
+    """Read from a connection, and tell what came."""
+
+    def __init__(self, inner: Any, exchange: Exchange, answer: http1.Answer, cut: type[Exception]) -> None:
+        self._inner, self._exchange, self._answer, self._cut = inner, exchange, answer, cut
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come."""
+        try:
+            count: int | None = self._inner.readinto(buffer)
+        except BaseException as error:
+            self._exchange.end(error)
+            raise
+        if count:
+            self._answer.feed(bytes(buffer[:count]))
+        elif count == 0 and not self._answer.closed_here() and self._answer.headed:
+            self._exchange.end(self._cut(b"", self._answer.left))
+        return count
+
+    def close(self) -> None:
+        """Close the connection's file; an answer that is not whole was left."""
+        if not self.closed:
+            try:
+                self._inner.close()
+            finally:
+                super().close()
+                if self._answer.headed:  # otherwise the call for the answer fails, and tells why
+                    self._exchange.end(closed=True)
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection."""
+        number: int = self._inner.fileno()
+        return number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
