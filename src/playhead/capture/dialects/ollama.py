@@ -17,7 +17,7 @@ from playhead.capture.dialects.base import (
     rows,
     text,
     usage,
-)  # fmt: skip
+)
 
 
 def operation(path: str) -> str:
