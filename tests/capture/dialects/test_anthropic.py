@@ -211,6 +211,10 @@ def test_only_results_after_the_last_message_of_the_model_are_new_and_named() ->
             "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-opus-4-6-v1%3A0/invoke",
             "bedrock", "messages", "us.anthropic.claude-opus-4-6-v1:0",
         ),
+        (
+            "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-opus-4-6-v1/invoke-with-response-stream",
+            "bedrock", "messages", "anthropic.claude-opus-4-6-v1",
+        ),
     ],
 )  # fmt: skip
 def test_every_place_that_speaks_it_is_known(url: str, provider: str, operation: str, model: str | None) -> None:

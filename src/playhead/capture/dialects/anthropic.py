@@ -205,7 +205,7 @@ MESSAGES = Dialect(
     routes=(
         r"/v1/messages(?:/count_tokens)?$",
         r"/publishers/anthropic/models/[^/]+:(?:rawPredict|streamRawPredict)$",
-        r"/model/[^/]*anthropic\.[^/]+/invoke$",  # Bedrock; its stream is no JSON
+        r"/model/[^/]*anthropic\.[^/]+/invoke(?:-with-response-stream)?$",  # Bedrock
     ),
     operation=_operation,
     volatile=("metadata",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from playhead.capture.dialects import event_stream
 from playhead.capture.dialects.base import loads
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
@@ -18,9 +19,11 @@ def documents(data: bytes, content_type: str) -> tuple[list[Any], bool] | None:
     The body decides where it is not what its type says. Of a stream that was cut, the document it was cut in is left
     out. A JSON array is one document, also where Google streams it: its dialect knows. One that was cut is a stream.
     """
+    media = content_type.partition(";")[0].strip().lower()
+    if media == event_stream.MEDIA:
+        return event_stream.frames(data), True
     if data.startswith(_BOM):
         data = data[3:]
-    media = content_type.partition(";")[0].strip().lower()
     if media == "text/event-stream":
         found = _events(data)
         if found or not data.strip():
