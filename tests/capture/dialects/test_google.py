@@ -136,6 +136,7 @@ def test_only_results_after_the_last_turn_of_the_model_are_new() -> None:
         {"role": "user", "parts": [
             {"functionResponse": {"name": "weather", "response": {"output": "21"}}},
             {"functionResponse": {"id": "fc-2", "name": "time", "response": {"error": "no clock"}}},
+            {"functionResponse": {"name": "both", "response": {"output": "x", "error": "a warning"}}},
             {"function_response": {"name": "snake", "response": {"result": "x"}}},
             {"text": "Go on"},
         ]},
@@ -144,6 +145,7 @@ def test_only_results_after_the_last_turn_of_the_model_are_new() -> None:
     assert asked.results == (
         ToolResult(None, "weather", {"output": "21"}, False),
         ToolResult("fc-2", "time", {"error": "no clock"}, True),
+        ToolResult(None, "both", {"output": "x", "error": "a warning"}, False),
         ToolResult(None, "snake", {"result": "x"}, False),
     )
 

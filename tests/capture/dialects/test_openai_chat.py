@@ -223,11 +223,30 @@ def test_azure_begins_with_a_chunk_of_filters_and_empty_names() -> None:
         "choices": [],
         "prompt_filter_results": [{"prompt_index": 0}],
     }
-    answered = read(CHAT, sse(filters, chunk({"role": "assistant", "content": "Hi"}), chunk({}, "stop"), end=DONE))
+    late = {**filters, "choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 44}}]}
+    answered = read(
+        CHAT, sse(filters, chunk({"role": "assistant", "content": "Hi"}), chunk({}, "stop"), late, end=DONE)
+    )
     assert answered.model == "gpt-5.4-2026-03-05"
     assert answered.response["id"] == "chatcmpl-CZ1"
     assert answered.response["prompt_filter_results"] == [{"prompt_index": 0}]
-    assert answered.response["choices"][0]["message"]["content"] == "Hi"
+    choice = answered.response["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("Hi", "stop")
+    assert choice["content_filter_offsets"] == {"check_offset": 44}
+
+
+def test_an_empty_id_with_later_pieces_does_not_undo_the_first() -> None:
+    later = {"tool_calls": [{"index": 0, "id": "", "type": "function", "function": {"name": "", "arguments": "{}"}}]}
+    events = [chunk(call(0, "", "c1", "weather")), chunk(later), chunk({}, "tool_calls")]
+    assert unchanged(CHAT.answered, events).calls == (ToolAsked("c1", "weather", {}),)
+
+
+def test_arguments_that_are_an_object_are_taken_as_they_are() -> None:
+    arguments = {"rows": [{"index": 0, "a": "x"}, {"index": 0, "a": "y"}]}
+    whole = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "put", "arguments": arguments}}]}
+    assert unchanged(CHAT.answered, [chunk(whole), chunk({}, "tool_calls")]).calls == (
+        ToolAsked("c1", "put", arguments),
+    )
 
 
 def test_a_character_that_was_cut_into_two_escapes_is_whole_again() -> None:

@@ -120,6 +120,7 @@ DELTAS: list[dict[str, Any]] = [
     event("function_call_arguments.delta", 2, delta='"Bern"}'),
     event("function_call_arguments.done", 2, arguments='{"city":"Bern"}'),
     event("output_item.done", 2, item=FUNCTION),
+    event("function_call_arguments.delta", 2, delta="too late"),
     event("output_item.added", 3, item={**CUSTOM, "input": "", "status": "in_progress"}),
     event("custom_tool_call_input.delta", 3, delta="[1"),
     event(

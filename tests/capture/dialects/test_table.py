@@ -38,6 +38,8 @@ BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
         ("https://api.perplexity.ai/chat/completions", ("openai.chat", "perplexity", "chat")),
         ("http://localhost:11434/v1/chat/completions", ("openai.chat", "ollama", "chat")),
         ("http://[::1]:11434/api/chat", ("ollama", "ollama", "chat")),
+        ("http://[::1]/api/chat", ("ollama", "ollama", "chat")),
+        ("https://user:pw@api.groq.com/openai/v1/chat/completions", ("openai.chat", "groq", "chat")),
         ("http://127.0.0.1:8000/v1/chat/completions/", ("openai.chat", "openai", "chat")),
         ("https://user:11434@gateway.example/v1/chat/completions#x", ("openai.chat", "openai", "chat")),
         ("https://api.anthropic.com/v1/messages?beta=true", ("anthropic.messages", "anthropic", "messages")),

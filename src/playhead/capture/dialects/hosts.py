@@ -58,7 +58,7 @@ def provider_of(authority: str, family: str) -> str:
     """Return the provider behind `host[:port]`; the name of the family where the host is not known."""
     authority = authority.rpartition("@")[2].lower()
     host, colon, port = authority.rpartition(":")
-    if not colon or "]" in port:  # the colon of a bare IPv6 address
+    if not colon:
         host, port = authority, ""
     known = _HOSTS.get(host)
     if known is not None:
