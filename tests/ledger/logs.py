@@ -26,9 +26,9 @@ class FailingLog(MemoryLog):
         if name in self.fail:
             raise WriteFailed(f"{name} failed")
 
-    def acquire(self) -> None:
+    def acquire(self) -> int:
         self._check("acquire")
-        super().acquire()
+        return super().acquire()
 
     def append(self, data: bytes) -> None:
         if self.during is not None:

@@ -222,9 +222,10 @@ def test_the_lock_does_not_stay_when_a_signal_handler_raises(place: str) -> None
     class Interrupted(MemoryLog):
         armed = False
 
-        def acquire(self) -> None:
-            super().acquire()
+        def acquire(self) -> int:
+            size = super().acquire()
             self._signal("acquire")
+            return size
 
         def release(self) -> None:
             self._signal("release")

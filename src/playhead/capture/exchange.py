@@ -28,10 +28,12 @@ Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
 _CLOSED = {"type": "ClosedByClient", "message": "the client stopped reading before the end"}
 
 
-def begin(method: str, url: str, headers: Pairs, body: bytes | None) -> Exchange | None:
+def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: bool = False) -> Exchange | None:
     """Record that a request goes out now; None where nothing is to be recorded.
 
-    Without a body it is told piece by piece with `sent`, and the request is recorded when it has left.
+    Without a body it is told piece by piece with `sent`, and the request is recorded when it has left. An adapter that
+    `tells` calls `opened` when the last byte has left; then a question to a model is recorded while it is on its way,
+    in the time that the provider needs to answer (docs/design/decisions/0014-on-its-way.md).
     """
     if muted.get():
         return None
@@ -40,7 +42,10 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None) -> Exchange
         return None
     exchange = Exchange(scope, method, url, headers)
     if body is not None:
-        exchange.opened(body)
+        if tells and dialects.find(method, url) is not None:
+            exchange.sent(body)
+        else:
+            exchange.opened(body)
     return exchange
 
 
@@ -70,22 +75,33 @@ class Exchange:
 
     def sent(self, piece: bytes) -> None:
         """Take in a piece of a request body that is sent as it is made."""
-        self._sending.append(bytes(piece))
+        self._sending.append(piece if type(piece) is bytes else bytes(piece))
+
+    @property
+    def recorded(self) -> bool:
+        """Say whether the request is recorded."""
+        return self._opened
 
     def opened(self, body: bytes | None = None) -> None:
         """Record the request; called with its body, or after the last piece of it."""
         if self._opened:
             return
         self._opened = True
+        if self._sending:
+            self._start = time.monotonic_ns()  # the last piece has just left
         token = current.set(self._scope)
         try:
-            self._open(b"".join(self._sending) if body is None else body)
+            if body is None:
+                body = self._sending[0] if len(self._sending) == 1 else b"".join(self._sending)
+            self._open(body)
         except Exception as problem:
             guard.absorb(problem, self._scope.recording, f"a request to {self._url}")
         finally:
             current.reset(token)
-        self._sending.clear()
-        self._start = time.monotonic_ns()
+        if self._sending:
+            self._sending.clear()
+        else:
+            self._start = time.monotonic_ns()
 
     def head(self, status: int, headers: Pairs) -> None:
         """Take in the head of the answer."""

@@ -11,8 +11,8 @@ from playhead import _limits
 class Log(Protocol):
     """Append-only bytes. `store/file_log.py` is a file, `store/memory.py` a buffer."""
 
-    def acquire(self) -> None:
-        """Keep every other writer out, in this process and in others; raise WriteFailed after too long a wait."""
+    def acquire(self) -> int:
+        """Keep every other writer out, here and in other processes, or raise WriteFailed; return the size in bytes."""
         ...
 
     def release(self) -> None:

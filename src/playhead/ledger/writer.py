@@ -113,8 +113,7 @@ class Ledger:
                     hint = "The run was finished; `playhead.record` opens a new one."
                     raise LedgerClosed(f"{self.run} is closed", hint=hint)
                 try:
-                    log.acquire()  # in here, since a signal handler may raise right after it
-                    if log.end() != self._end:
+                    if log.acquire() != self._end:  # in here, since a signal handler may raise right after it
                         self._follow()
                     if self.cuts != cuts and has_references(_as_bytes(data)):
                         raise WriteFailed(f"{self.run} was cut under its writer, and this event refers to what is gone")

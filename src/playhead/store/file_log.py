@@ -34,15 +34,23 @@ class FileLog:
         self._lock = self._flock
         self._borrowed = False  # the descriptor is that of the process we were forked from
 
-    def acquire(self) -> None:
-        try:
-            if identity(self._descriptor) != self._file:
+    def acquire(self) -> int:
+        for _ in range(2):
+            try:
+                self._lock(self._descriptor, _EXCLUSIVE)
+            except BlockingIOError:
+                self._wait()
+            except OSError as problem:
+                if identity(self._descriptor) is not None:
+                    raise WriteFailed(f"cannot lock {self._path}: {problem.strerror}") from problem
                 self._open_again()
-            self._lock(self._descriptor, _EXCLUSIVE)
-        except BlockingIOError:
-            self._wait()
-        except OSError as problem:
-            raise WriteFailed(f"cannot lock {self._path}: {problem.strerror}") from problem
+                continue
+            found = os.fstat(self._descriptor)
+            if (found.st_dev, found.st_ino) == self._file:
+                return found.st_size
+            self.release()  # the program closed ours and opened a file of its own that got the number
+            self._open_again()
+        raise WriteFailed(f"cannot lock {self._path}: its descriptor is closed again and again")
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _limits.LOCK_WAIT_S

@@ -20,8 +20,9 @@ class MemoryLog:
         self.buffer = bytearray()
         self._lock = threading.RLock()
 
-    def acquire(self) -> None:
+    def acquire(self) -> int:
         self._lock.acquire()
+        return self.end()
 
     def release(self) -> None:
         with contextlib.suppress(RuntimeError):  # not held by us

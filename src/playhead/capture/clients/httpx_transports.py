@@ -27,8 +27,8 @@ def _sync(streams: _Streams, original: Any) -> Any:
         if exchange is None:
             return original(self, request)
         sent = request.stream
-        if not hasattr(request, "_content"):
-            request.stream = streams.sending(exchange, sent)
+        if not exchange.recorded:
+            request.stream = streams.sending(exchange, sent, hasattr(request, "_content"))
         token = muted.set(True)  # whatever the transport uses below is this same exchange
         try:
             response = original(self, request)
@@ -52,8 +52,8 @@ def _async(streams: _Streams, original: Any) -> Any:
         if exchange is None:
             return await original(self, request)
         sent = request.stream
-        if not hasattr(request, "_content"):
-            request.stream = streams.sending_async(exchange, sent)
+        if not exchange.recorded:
+            request.stream = streams.sending_async(exchange, sent, hasattr(request, "_content"))
         token = muted.set(True)
         try:
             response = await original(self, request)
@@ -72,7 +72,8 @@ def _async(streams: _Streams, original: Any) -> Any:
 
 def _begin(request: Any) -> Exchange | None:
     # A body that is not there yet is made while it is sent, and must not be read before.
-    return begin(request.method, str(request.url), request.headers.raw, getattr(request, "_content", None))
+    body = getattr(request, "_content", None)
+    return begin(request.method, str(request.url), request.headers.raw, body, tells=True)
 
 
 class _Streams:
@@ -132,21 +133,29 @@ class _ReceivingAsync(_Passing):
             self._exchange.end(closed=True)
 
 
-class _Sending(_Passing):
+class _Sent(_Passing):
+    def __init__(self, exchange: Exchange, inner: Any, told: bool) -> None:
+        super().__init__(exchange, inner)
+        self._told = told  # what will be sent is known already
+
+
+class _Sending(_Sent):
     def __iter__(self) -> Any:
         for piece in self._inner:
-            self._exchange.sent(piece)
+            if not self._told:
+                self._exchange.sent(piece)
             yield piece
-        self._exchange.opened()
+        self._exchange.opened()  # the transport asks for more when the last piece has left
 
     def close(self) -> None:
         self._inner.close()
 
 
-class _SendingAsync(_Passing):
+class _SendingAsync(_Sent):
     async def __aiter__(self) -> Any:
         async for piece in self._inner:
-            self._exchange.sent(piece)
+            if not self._told:
+                self._exchange.sent(piece)
             yield piece
         self._exchange.opened()
 
