@@ -15,6 +15,7 @@ from playhead.errors import ConfigError
 
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off", ""})
+_ONLY_IN_FILES = ("redact_patterns", "prices")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Settings:
     redact_off: tuple[str, ...] = ()  # names of redaction rules that are switched off
     redact_fields: tuple[str, ...] = ()  # more names of fields whose values are secret
     redact_patterns: Mapping[str, str] = field(default_factory=dict)  # more rules: name = regular expression
+    # US dollars for a million tokens: model = {input, cached, output}
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def store_root(self, start: Path | None = None) -> Path:
         """Return the absolute path of the store."""
@@ -82,7 +85,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for item in fields(Settings):
         text = environ.get(f"PLAYHEAD_{item.name.upper()}")
-        if text is None or item.name == "redact_patterns":
+        if text is None or item.name in _ONLY_IN_FILES:
             continue
         if isinstance(item.default, bool):
             lowered = text.strip().lower()
@@ -111,8 +114,22 @@ def _checked(source: str, table: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
                 raise ConfigError(f"{source}: {key} must be a table of name = regular expression")
             out[key] = dict(value)
+        elif key == "prices":
+            if not isinstance(value, Mapping) or not all(_is_price(item) for item in value.values()):
+                raise ConfigError(
+                    f"{source}: prices must be a table of model = {{input = 2.5, cached = 1, output = 10}}"
+                )
+            out[key] = {name: dict(item) for name, item in value.items()}
         elif not isinstance(value, type(default)):
             raise ConfigError(f"{source}: {key} must be a {type(default).__name__}, not {value!r}")
         else:
             out[key] = value
     return out
+
+
+def _is_price(item: Any) -> bool:
+    return (
+        isinstance(item, Mapping)
+        and {"input", "output"} <= set(item) <= {"input", "cached", "output"}
+        and all(type(amount) in (int, float) and amount >= 0 for amount in item.values())
+    )

@@ -37,7 +37,18 @@ def test_the_list_is_newest_first_with_the_documented_fields(ask, store, record)
 def test_the_table_shows_ids_that_can_be_typed(ask, store, record):
     ids = [record(store) for _ in range(8)]
     lines = ask("ls").out.splitlines()
-    assert lines[0].split() == ["run", "name", "status", "started", "took", "events", "models", "tools", "tokens"]
+    assert lines[0].split() == [
+        "run",
+        "name",
+        "status",
+        "started",
+        "took",
+        "events",
+        "models",
+        "tools",
+        "tokens",
+        "cost",
+    ]
     for line, id in zip(lines[1:], ids[::-1], strict=True):
         short = line.split()[0]
         assert id.startswith(short)

@@ -44,9 +44,11 @@ def test_the_summary_says_how_it_ended_what_was_recorded_and_what_to_type_next(s
     for told in (
         "fix-login  ok (exit 0)",
         "1 model call, 1 tool call, 1,200 tokens in, 34 out",
+        "  cost: about $0.0018, estimated\n",
         f".playhead/runs/{run}",
         "next: playhead show run_",
         "playhead verify run_",
+        "playhead replay run_",
     ):
         assert told in said.err
     assert "NOT" not in said.err
@@ -63,6 +65,8 @@ def test_with_json_the_summary_is_json_on_stderr_and_stdout_stays_the_programs(s
     assert (summary["name"], summary["status"], summary["exit_code"], summary["signal"]) == ("fix-login", "ok", 0, None)
     assert (summary["events"], summary["model_calls"], summary["tool_calls"]) == (events, 1, 1)
     assert (summary["tokens_in"], summary["tokens_out"], summary["lost"], summary["redacted"]) == (1200, 34, 0, {})
+    assert summary["cost"] == pytest.approx((1200 * 1.25 + 34 * 10) / 1_000_000)
+    assert (summary["cost_unpriced"], summary["gaps"], summary["not_attached"]) == ([], {}, [])
 
 
 def test_quiet_says_nothing(shell, store):
@@ -158,7 +162,7 @@ def test_secrets_in_the_output_are_passed_on_but_not_recorded(shell, store):
     secret = "s3cr3t-value-of-mine"
     said = shell("record", "--", "sh", "-c", "echo token $MY_API_KEY", env={"MY_API_KEY": secret})
     assert said.out == f"token {secret}\n"
-    assert "1 redacted (env)" in said.err
+    assert "redacted: 1 env" in said.err
     assert not [path for path in store.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
@@ -171,3 +175,69 @@ def test_strict_ends_a_program_that_can_no_longer_be_recorded(shell, store):
     said = shell("record", "--strict", "--", "sh", "-c", script, preexec_fn=limit)
     assert said.code == 3
     assert "File too large" in said.err
+
+
+def test_prices_come_from_the_configuration_and_a_model_without_one_is_named(shell, ask, store, tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT.replace('"gpt-5"', '"my-llama"'))
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert "  cost: no price is known for my-llama\n" in said.err
+    assert (ask("ls", "--json").json[0]["cost"], ask("ls", "--json").json[0]["cost_unpriced"]) == (None, ["my-llama"])
+    assert ask("ls").out.splitlines()[1].endswith(" ?")
+    (tmp_path / "playhead.toml").write_text('[prices]\n"my-llama" = { input = 1000, output = 10_000 }')
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert "  cost: about $1.54, estimated\n" in said.err
+    assert ask("ls", "--json").json[0]["cost"] == pytest.approx(1.54)
+    assert ask("ls").out.splitlines()[1].endswith(" $1.54")
+    assert "  cost       about $1.54, estimated\n" in ask("show", "@last").out
+    assert ask("show", "@last", "--json").json["run"]["cost"] == pytest.approx(1.54)
+
+
+@pytest.mark.parametrize("wrong", ["3", "{ input = 1 }", '{ input = 1, output = "x" }', "{ input = -1, output = 1 }"])
+def test_a_price_of_the_wrong_form_is_an_error_in_the_configuration(ask, tmp_path, wrong):
+    (tmp_path / "playhead.toml").write_text(f"[prices]\nmodel = {wrong}")
+    said = ask("ls", "--json")
+    assert (said.code, said.json["error"]["code"]) == (2, "config")
+    assert "prices must be a table" in said.json["error"]["message"]
+
+
+def test_a_python_that_was_not_attached_is_named_and_the_run_is_not_offered_for_replay(shell, store):
+    said = shell("record", "--", sys.executable, "-I", "-c", "print(1)")
+    assert (said.code, said.out) == (0, "1\n")
+    assert f"  NOT recorded: what happens inside Python ({sys.executable}): it ran no sitecustomize: -I" in said.err
+    assert "playhead replay" not in said.err
+    summary = json.loads(shell("record", "--json", "--", sys.executable, "-I", "-c", "print(1)").err)
+    assert (summary["gaps"], summary["lost"]) == ({"python_not_attached": 1}, 1)
+    assert [item["executable"] for item in summary["not_attached"]] == [sys.executable]
+
+
+def test_redactions_are_counted_by_rule(shell, store, tmp_path):
+    key = "sk-" + "proj-" + "a1B2" * 12
+    (tmp_path / "agent.py").write_text(f"import playhead\n@playhead.tool\ndef t(x): pass\nt('{key}'); t('{key}')")
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert "  redacted: 2 openai-key\n" in said.err
+    assert key.encode() not in b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+
+
+def test_what_a_program_changed_in_the_working_tree_is_kept(shell, store, tmp_path, with_git):
+    def git(*arguments):
+        fixed = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *fixed, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    (tmp_path / "login.py").write_text("broken\n")
+    (tmp_path / "mine.py").write_text("mine\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    (tmp_path / "mine.py").write_text("mine, changed before\n")
+    key = "sk-" + "proj-" + "a1B2" * 12
+    shell("record", "--quiet", "--", "sh", "-c", f"echo fixed {key} > login.py; echo x > new.txt")
+    run = load("@last", store)
+    diff = run.artifact("changes.diff").decode()
+    assert "-broken\n+fixed [redacted:openai-key]" in diff
+    assert "mine" not in diff
+    (note,) = [event.data for event in run.events() if event.kind == "note.added"]
+    assert (note["text"], note["data"]) == (
+        "files in the working tree: 1 changed, 1 new",
+        {"files": ["login.py"], "new": ["new.txt"]},
+    )
+    assert run.verify(deep=True).completeness.verdict == "complete"

@@ -78,7 +78,7 @@ def test_a_list_of_runs_fits_and_cuts_no_number_and_no_status(terminal, runs, wi
     assert re.match(f"{WIDE}  |日本.*…", names[2])
     assert re.match(f"{LONG}  |a name.*…", names[3])
     if width == 200:
-        assert columns[3:] == ["started", "took", "events", "models", "tools", "tokens"]
+        assert columns[3:] == ["started", "took", "events", "models", "tools", "tokens", "cost"]
         assert LONG in names[3]
 
 

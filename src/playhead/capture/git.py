@@ -15,12 +15,12 @@ from playhead import _limits
 from playhead.capture.git_command import GitFailed, deadline_after, run
 
 # The tree without entries is built into git; which of the two depends on the hash of the repository.
-_EMPTY_TREES = {
+EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
 # A patch must read the same, and apply, whatever the user's own settings say.
-_PATCH_FLAGS = [
+PATCH_FLAGS = [
     "--patch", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative",
     "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "--diff-algorithm=default",
     "--find-renames", "--submodule=short", "--ignore-submodules=untracked", "-O/dev/null",
@@ -106,7 +106,7 @@ def snapshot(cwd: Path, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude: Pa
         remote, elsewhere = _configuration(cwd, deadline)
         if elsewhere:
             root = Path(_text(run(["rev-parse", "--show-toplevel"], cwd, deadline).kept.rstrip(b"\n")))
-        return Snapshot(_state(cwd, root, remote, _pathspec(root, exclude), deadline), None)
+        return Snapshot(_state(cwd, root, remote, pathspec_without(root, exclude), deadline), None)
     except GitFailed as failure:
         return Snapshot(None, str(failure))
 
@@ -191,7 +191,8 @@ def _configuration(cwd: Path, deadline: float) -> tuple[str | None, bool]:
     return remote, elsewhere
 
 
-def _pathspec(root: Path, exclude: Path | None) -> list[str]:
+def pathspec_without(root: Path, exclude: Path | None) -> list[str]:
+    """Return what to add to a command so that it passes over a folder of the working tree."""
     if exclude is None:
         return []
     inside = exclude.resolve()
@@ -218,9 +219,9 @@ def _state(cwd: Path, root: Path, remote: str | None, pathspec: list[str], deadl
     if changed is None:
         return GitState(commit, branch, False, root, remote, untracked)
     # Without a commit the length of any object id in the entry tells which hash this repository uses.
-    base = commit or _EMPTY_TREES[len(changed.split(" ")[7])]
+    base = commit or EMPTY_TREES[len(changed.split(" ")[7])]
     limit = _limits.GIT_DIFF_BYTES_MAX
-    diff = run(["diff", base, *_PATCH_FLAGS, *pathspec], cwd, deadline, keep_bytes_max=limit)
+    diff = run(["diff", base, *PATCH_FLAGS, *pathspec], cwd, deadline, keep_bytes_max=limit)
     if not diff.complete:
         return GitState(commit, branch, True, root, remote, untracked, None, diff.size)
     return GitState(commit, branch, True, root, remote, untracked, diff.kept or None)
@@ -257,7 +258,7 @@ def _patches(cwd: Path, questions: bytes, shas: list[str], deadline: float) -> d
 
     No line inside a patch can be an id: text carries a mark in front, and a line of a binary is never 40 or 64 long.
     """
-    flags = ["--stdin", "-r", "--root", "--always", *_PATCH_FLAGS]
+    flags = ["--stdin", "-r", "--root", "--always", *PATCH_FLAGS]
     limit = _limits.GIT_DIFF_BYTES_MAX
     answer = run(["diff-tree", *flags], cwd, deadline, stdin=questions, keep_bytes_max=limit)
     patches: dict[str, bytes] = {}

@@ -34,6 +34,8 @@ from playhead.store.reader import RunReader
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
 
+NOT_ATTACHED = "python_not_attached"  # the gap that a Python leaves
+
 _NO_SITE = "it ran no sitecustomize: -I, -E or -S, or a PYTHONPATH set on the way"
 
 
@@ -47,6 +49,7 @@ class Launched:
     returncode: int  # what the record says: -n for that
     lost: int
     problem: str | None = None  # why the program could not be started
+    not_attached: list[dict[str, Any]] = field(default_factory=list)  # Pythons that could not be recorded from inside
     warnings: list[str] = field(default_factory=list)
 
 
@@ -113,15 +116,18 @@ def _finish(
     if not attached and not heard.not_attached and is_python(argv):
         heard.not_attached.append({"executable": argv[0], "why": _NO_SITE})
     for missed in heard.not_attached:
-        recording.emit(kinds.GapNoted(reason="python_not_attached", detail=missed), parent=span)
+        recording.emit(kinds.GapNoted(reason=NOT_ATTACHED, detail=missed), parent=span)
     recording.output = {"exit_code": code} if answer is None else answer.get("output")
     recording.metadata = {**((answer or {}).get("metadata") or {}), "exit_code": code}
+    recording.keep_changes()
     told = (answer or {}).get("redacted") or {}  # a program that was killed has only told what its agent redacted
     for rule in {*told, *heard.redacted}:
         count = max(told.get(rule, 0), heard.redacted.get(rule, 0))
         recording.redacted[rule] = recording.redacted.get(rule, 0) + count
     recording.finish(status, (answer or {}).get("error") or error if code else None)
-    return _launched(recording, code, warnings=warnings)
+    launched = _launched(recording, code, warnings=warnings)
+    launched.not_attached = heard.not_attached
+    return launched
 
 
 def _not_started(recording: Recording, span: str | None, argv: Sequence[str], problem: OSError) -> Launched:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead.capture import ci, environment, git, guard
+from playhead.capture import ci, environment, git, git_changes, guard
 from playhead.event import kinds
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ def keep_diff(recording: Recording, state: git.GitState) -> None:
         recording.artifact(
             "working-tree.diff", state.diff, role="diff", media="text/x-diff", parent=recording.root_span
         )
+
+
+def keep_changes(recording: Recording, start: git.GitState) -> None:
+    """Keep what a program changed in its working tree, committed or not, as an artifact; and say what it was."""
+    try:
+        changes = git_changes.since(start, exclude=getattr(recording.store, "root", None))
+    except Exception as problem_raised:
+        guard.absorb(problem_raised, recording, "what changed in the working tree")
+        return
+    parent = recording.root_span
+    if changes.diff:
+        recording.artifact("changes.diff", changes.diff, role="diff", media="text/x-diff", parent=parent)
+    if told := changes.told():
+        recording.emit(kinds.NoteAdded(text=told, data=changes.facts()), parent=parent)
 
 
 def note_commits(recording: Recording, root: Path, start_commit: str | None) -> None:

@@ -266,6 +266,11 @@ class Recording:
             self._working_tree = state
             origin.keep_diff(self, state)
 
+    def keep_changes(self) -> None:
+        """Keep what has changed in the working tree since the run was started."""
+        if self._working_tree is not None:
+            origin.keep_changes(self, self._working_tree)
+
     def hash_recorded(self, recorded: Any) -> str | None:
         """Return the hash of an envelope in the form in which it will be stored."""
         try:

@@ -10,7 +10,7 @@ from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
-from playhead.views import text
+from playhead.views import prices, text
 from playhead.views.text import Resolve
 from playhead.views.timeline import Row, Summary
 
@@ -132,6 +132,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
         ("calls", f"{summary.model_calls:,} to models{models}, {summary.tool_calls:,} to tools{tokens}"),
+        ("cost", prices.told(summary.cost, summary.cost_unpriced)),
         ("lanes", text.several(len(summary.lanes), "lane") if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]

@@ -6,7 +6,7 @@ files that anybody may have written: a field of the wrong form is said as it is,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.views import answers, text
+from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.text import Resolve
 
@@ -69,6 +70,8 @@ class Summary:
     steps: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: float | None = None  # estimated, in US dollars
+    cost_unpriced: list[str] = field(default_factory=list)  # models whose calls are not in it
     models: list[str] = field(default_factory=list)
     lanes: list[str] = field(default_factory=list)
     request: Any = None
@@ -92,11 +95,12 @@ class Summary:
 class Timeline:
     """Take the events of one run in order; then `summary` and `rows` say what it was.
 
-    `resolve` follows a reference inside a value; it is asked only for what is said in a row.
+    `resolve` follows a reference inside a value; it is asked only for what is said in a row. `prices` are the user's.
     """
 
-    def __init__(self, resolve: Resolve | None = None) -> None:
+    def __init__(self, resolve: Resolve | None = None, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self.summary = Summary()
+        self._bill = Bill(prices)
         self._resolve = resolve
         self._roots: list[Row] = []
         self._known: dict[str, Row] = {}
@@ -140,6 +144,7 @@ class Timeline:
         summary.duration_us = max(0, until - (self._first_us or 0))
         summary.lanes, summary.models = list(self._lanes), list(self._models)
         summary.in_flight = self._open.listed()
+        summary.cost, summary.cost_unpriced = self._bill.amount, self._bill.unpriced
         only_how = _object(summary.error).get("type") in _PROGRAM_ERRORS
         summary.last_words = self._last_words if only_how else None
         return summary
@@ -296,6 +301,9 @@ class Timeline:
                 row.tokens_in, row.tokens_out = _count_or_none(usage.get("input")), _count_or_none(usage.get("output"))
                 self.summary.tokens_in += row.tokens_in or 0
                 self.summary.tokens_out += row.tokens_out or 0
+                said = data.get("cost") if type(data.get("cost")) in (int, float) else None
+                cached = _count_or_none(usage.get("cached"))
+                self._bill.add(_words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
                 row.result = _words(data.get("finish"))
                 row.answer = answers.said(data.get("response"), width, self._resolve)
                 told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))

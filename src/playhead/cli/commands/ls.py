@@ -11,11 +11,13 @@ from playhead import _limits
 from playhead._clock import SystemClock
 from playhead._ids import is_run_id
 from playhead.cli.arguments import moment_us, store_root
+from playhead.cli.costs import add_costs
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import UsageError
+from playhead.settings import load as load_settings
 from playhead.store.index import STATUSES, Index
-from playhead.views import text
+from playhead.views import prices, text
 
 FIELDS = (
     "id", "name", "status", "started", "duration_ms", "events", "model_calls", "tool_calls", "tokens_in", "tokens_out",
@@ -24,8 +26,18 @@ FIELDS = (
 STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
 
 _SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
-_DROPPED = ("events", "tools", "models", "tokens", "started", "took")  # on a narrow terminal, in this order
-_MORE_FIELDS = ("finished", "agent", "git_commit", "git_branch", "git_dirty", "gaps", "tags", "external_id")
+_DROPPED = ("cost", "events", "tools", "models", "tokens", "started", "took")  # on a narrow terminal, in this order
+_MORE_FIELDS = (
+    "finished",
+    "agent",
+    "git_commit",
+    "git_branch",
+    "git_dirty",
+    "gaps",
+    "tags",
+    "external_id",
+    "cost_unpriced",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +81,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             has_error=True if args.error else None,
             text=args.text,
         )
+        add_costs(index, runs, load_settings().prices)
         if out.json:
             out.emit([{name: found[name] for name in (*FIELDS, *_MORE_FIELDS)} for found in runs])
             return 0
@@ -97,7 +110,18 @@ def _same_question(args: argparse.Namespace) -> str:
 
 def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:
     now_us = SystemClock().wall_us()
-    columns = ("run", "name", "status", "started", "took", "events", "models", "tools", "tokens")
+    columns: tuple[str, ...] = (
+        "run",
+        "name",
+        "status",
+        "started",
+        "took",
+        "events",
+        "models",
+        "tools",
+        "tokens",
+        "cost",
+    )
     rows = [
         [
             (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
@@ -109,11 +133,20 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
             text.number(run["model_calls"]),
             text.number(run["tool_calls"]),
             text.number(run["tokens_in"] + run["tokens_out"]),
+            _cost(run),
         ]
         for run in runs
     ]
+    if not any(run["cost"] is not None or run["cost_unpriced"] for run in runs):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     whole = [column for column in columns if column != "name"]
     out.table(columns, rows, right=columns[3:], whole=whole, drop=_DROPPED, short="name")
+
+
+def _cost(run: dict[str, Any]) -> str:
+    """Say what a run cost, and with a `+` that there is more which has no price."""
+    known = "" if run["cost"] is None else prices.money(run["cost"])
+    return known + ("+" if known else "?") if run["cost_unpriced"] else known
 
 
 def _took_us(run: dict[str, Any], now_us: int) -> int | None:

@@ -18,11 +18,11 @@ from playhead.errors import PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
-from playhead.views import text
+from playhead.views import prices, text
 from playhead.views.timeline import Summary, Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import Launched, launch, open_run, run_plainly
+    from playhead.capture.launch import NOT_ATTACHED, Launched, launch, open_run, run_plainly
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="what to run")
     parser.epilog = (
         "The program keeps its stdin, its terminal and its signals; its exit code is ours. The summary goes to\n"
-        "stderr, with --json as JSON. An agent inside it (@playhead.agent) records its steps into the same run.\n"
+        "stderr, with --json as JSON. Every Python that it is, or starts, is recorded without a change to its code;\n"
+        "an agent inside it (@playhead.agent) adopts the run.\n"
         "Exit code: that of the program; 128 + n when signal n killed it; 127 not found, 126 not executable.\n\n"
         "examples:\n"
         "  playhead record -- python agent.py --issue 1842\n"
@@ -95,7 +96,8 @@ def _conclude(
     if args.quiet:
         return
     try:
-        summary = Timeline().take_all(RunReader(store, launched.run).events()).finish()
+        timeline = Timeline(prices=settings.prices)
+        summary = timeline.take_all(RunReader(store, launched.run).events()).finish()
     except (PlayheadError, OSError) as problem:
         _say(out, f"playhead: {launched.run} cannot be read back: {problem}")
         return
@@ -120,7 +122,11 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "tool_calls": summary.tool_calls,
         "tokens_in": summary.tokens_in,
         "tokens_out": summary.tokens_out,
+        "cost": summary.cost,
+        "cost_unpriced": summary.cost_unpriced,
         "lost": lost,
+        "gaps": summary.gaps,
+        "not_attached": launched.not_attached,
         "redacted": summary.redacted,
         "path": str(launched.path),
     }
@@ -135,17 +141,33 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
         counts.append(text.several(summary.tool_calls, "tool call"))
     if summary.tokens_in or summary.tokens_out:
         counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out")
-    redacted = sum(summary.redacted.values())
-    if redacted:
-        counts.append(f"{redacted} redacted ({', '.join(sorted(summary.redacted))})")
     lines = [
         "",
         f"playhead: {summary.name}  {summary.ended or 'unfinished'} ({ended}), {text.duration(summary.duration_us)}",
         f"  {', '.join(counts)}",
     ]
-    if lost:
+    if cost := prices.told(summary.cost, summary.cost_unpriced):
+        lines.append(f"  cost: {cost}")
+    if summary.redacted:
+        lines.append(f"  redacted: {_counted(summary.redacted)}")
+    for missed in launched.not_attached:
+        version = f" {missed['version']}" if missed.get("version") else ""
+        lines.append(f"  NOT recorded: what happens inside Python{version} ({missed['executable']}): {missed['why']}")
+    gaps = {name: count for name, count in summary.gaps.items() if count and name != NOT_ATTACHED}
+    if gaps:
+        lines.append(f"  NOT recorded: {_counted(gaps)}; `playhead doctor` says why it may be")
+    elif lost > summary.gaps.get(NOT_ATTACHED, 0):
         lines.append(f"  {text.several(lost, 'event')} could NOT be recorded; `playhead doctor` says why it may be")
-    return [*lines, f"  {_short(launched.path)}", f"  next: playhead show {reference}   playhead verify {reference}"]
+    verbs = ("show", "verify") if lost else ("show", "verify", "replay")  # a run with gaps is not played back
+    return [
+        *lines,
+        f"  {_short(launched.path)}",
+        f"  next: {'   '.join(f'playhead {verb} {reference}' for verb in verbs)}",
+    ]
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
 
 
 def _signal_name(returncode: int) -> str | None:

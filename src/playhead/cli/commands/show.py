@@ -28,6 +28,7 @@ from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, 
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.event.plain import restore
+from playhead.settings import load as load_settings
 from playhead.store import presence
 from playhead.store.reader import RunReader
 from playhead.views import text
@@ -154,7 +155,7 @@ def _other_end(found: Run, event: Event) -> Event | None:
 def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
     resolve = safe_resolve(reader)
-    timeline = Timeline(resolve)
+    timeline = Timeline(resolve, load_settings().prices)
     problem = _take_readable(timeline, reader)
     summary = timeline.finish()
     status = status_of(summary, found.path is not None and presence.is_held(found.path))
