@@ -18,6 +18,7 @@ from tests.capture.launching import assert_whole, clean_environment, finished, l
 import playhead
 from playhead.capture.naming import is_python
 from playhead.store.files import FileStore
+from playhead.testing import ScriptedProvider
 
 # The tools stand for what a client library reports of a program that knows nothing of Playhead.
 ACTS = """
@@ -243,7 +244,7 @@ main = sys.modules["__main__"]
 print(json.dumps({
     "path": sys.path, "argv": sys.argv, "orig_argv": sys.orig_argv, "flags": list(sys.flags), "name": main.__name__,
     "file": getattr(main, "__file__", None), "spec": str(main.__spec__), "dict": sorted(vars(main)),
-    "meta_path": [type(finder).__name__ for finder in sys.meta_path], "hooks": [str(sys.excepthook), str(sys.displayhook)],
+    "hooks": [str(sys.excepthook), str(sys.displayhook)],
     "threads": [thread.name for thread in threading.enumerate()],
     "environ": {key: value for key, value in os.environ.items() if not key.startswith("PLAYHEAD_")},
     "custom": "sitecustomize" in sys.modules, "caches": sorted(sys.path_importer_cache)[:0],
@@ -252,8 +253,17 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("search", [None, "", "{}/lib", "{}/lib:", "{}/lib:{}/other"])
-@pytest.mark.parametrize("options", [[], ["-B", "-W", "error"], ["-s", "-P"], ["-X", "dev"]])
+@pytest.mark.parametrize(
+    ("search", "options"),
+    [
+        (None, []),
+        (None, ["-s", "-P"]),
+        ("", ["-B", "-W", "error"]),
+        ("{}/lib", ["-X", "dev"]),
+        ("{}/lib:", []),
+        ("{}/lib:{}/other", ["-O"]),
+    ],
+)
 def test_the_program_sees_what_it_sees_without_us(
     store: Path, tmp_path: Path, search: str | None, options: list[str]
 ) -> None:
@@ -351,6 +361,7 @@ def test_a_python_that_was_told_to_load_nothing_is_named_as_a_gap(store: Path, p
     (gap,) = gaps(only_run(store))
     assert (gap["reason"], gap["detail"]["executable"]) == ("python_not_attached", sys.executable)
     assert option in gap["detail"]["why"]
+    assert only_run(store).readiness().replayable
 
 
 def test_programs_that_are_no_python_are_not_expected_to_attach(store: Path) -> None:
@@ -461,3 +472,40 @@ def test_another_minor_version_without_playhead_runs_untouched_and_is_named(stor
     (gap,) = gaps(only_run(store))
     assert gap["reason"] == "python_not_attached"
     assert sys.implementation.cache_tag in gap["detail"]["why"]
+
+
+# What is seen
+
+ASKS = """
+import openai, sys
+client = openai.OpenAI(base_url=sys.argv[1], api_key="sk-not-a-real-key-0123456789", max_retries=0)
+answer = client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Hello?"}])
+print(answer.choices[0].message.content)
+"""
+
+
+def models(run: playhead.Run) -> list[tuple[str, str]]:
+    return [(event.kind, event.lane) for event in run.events() if event.kind.startswith("model.")]
+
+
+def test_a_program_that_knows_nothing_of_playhead_is_recorded_with_its_model_calls(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(ASKS)
+    with ScriptedProvider(["Hi."]) as provider:
+        code, out, err = launched(store, [sys.executable, str(tmp_path / "asks.py"), provider.base_url])
+    assert (code, out, err) == (0, b"Hi.\n", b"")
+    run = only_run(store)
+    assert_whole(run)
+    assert models(run) == [("model.invoked", "0"), ("model.responded", "0")]
+
+
+def test_the_first_model_call_of_a_child_opens_its_run_and_is_in_it(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(ASKS)
+    start = f"import subprocess, sys\nsubprocess.run([sys.executable, {str(tmp_path / 'asks.py')!r}, sys.argv[1]])"
+    with ScriptedProvider(["Hi."]) as provider:
+        code, out, err = launched(store, [*python(start), provider.base_url])
+    assert (code, out, err) == (0, b"Hi.\n", b"")
+    found = runs(store)
+    assert sorted(found) == ["asks", "python"]
+    assert_whole(found["asks"])
+    assert models(found["asks"]) == [("model.invoked", "0"), ("model.responded", "0")]
+    assert models(found["python"]) == []

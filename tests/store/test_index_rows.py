@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.store.index_timelines import Timeline, every_row, line, run_id
 
 from playhead import _limits
-from playhead.event.kinds import PAYLOADS
+from playhead.event.kinds import PAYLOADS, UNSEEN
 from playhead.store.index import Index
 
 
@@ -99,3 +99,16 @@ def test_a_line_too_long_to_be_held_is_counted_and_skipped(root: Path, monkeypat
         run.append(b"y" * 5000)  # and one that is still being written is left alone
         run.note("open")
         assert index.list_runs()[0]["bytes"] == found["bytes"]
+
+
+def test_what_was_never_seen_is_not_counted_as_lost(root: Path) -> None:
+    run = run_id(1)
+    folder = root / "runs" / run
+    folder.mkdir(parents=True)
+    reasons = [*sorted(UNSEEN), "write_failed"]
+    lines = [line(run, seq, "gap.noted", {"reason": reason, "count": 2}) for seq, reason in enumerate(reasons)]
+    (folder / "timeline.jsonl").write_bytes(b"".join(lines))
+    with Index(root) as index:
+        index.rebuild()
+        (found,) = index.list_runs()
+    assert (found["gaps"], found["lost"]) == (1, 2)

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, scope
+from playhead.capture import children, clients, lanes, scope
 from playhead.capture.children import Handed
 from playhead.settings import Settings
 
@@ -109,6 +109,8 @@ def _wait_for_events(given: Handed, settings: Settings) -> None:
         return recording
 
     scope.set_ambient(scope.Ambient(opening, origin=origin))
+    lanes.install()
+    clients.install()  # what it sees first opens the run
 
 
 def _open_child(origin: dict[str, Any], settings: Settings) -> Any:

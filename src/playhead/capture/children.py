@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from playhead._ids import is_run_id
+from playhead.capture.patches import Patches
 
 VARIABLE = "PLAYHEAD_ATTACH"
 
@@ -56,20 +57,19 @@ class Handed(NamedTuple):
 
 
 _now: Handed | None = None
-_originals: list[tuple[Any, str, Any]] = []
+_patches = Patches()
 
 
 def pass_on(handed: Handed) -> None:
     """Let every program that is started from now on have this."""
     global _now
-    _now = handed
+    first, _now = _now is None, handed
     for name, value in handed.variables(os.environ).items():
         os.putenv(name, value)  # in the environment of the process, and not in `os.environ`
-    if not _originals:
+    if first:
         for owner, name, make in _SEAMS:
-            if hasattr(owner, name):
-                _originals.append((owner, name, getattr(owner, name)))
-                setattr(owner, name, make(getattr(owner, name)))
+            if name in vars(owner):
+                _patches.replace(owner, name, make)
 
 
 def stop() -> None:
@@ -81,9 +81,7 @@ def stop() -> None:
             os.putenv(name, os.environ[name])
         else:
             os.unsetenv(name)
-    while _originals:
-        owner, name, original = _originals.pop()
-        setattr(owner, name, original)
+    _patches.restore()
 
 
 def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -47,6 +47,7 @@ def _after_in_child() -> None:
     _held.clear()
     for recording in list(_recordings):
         recording.after_fork()
+        recording.redacted = {}  # the parent tells its own
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,39 +9,50 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
+from types import ModuleType
 from typing import Any
 
+from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, ambient, ambient_lane, current, policies
 
 _lock = threading.Lock()
 _open = 0
 _patches = Patches()
+_watch: AfterImport | None = None
 _submitting = threading.local()
 _forking: contextvars.Context | None = None
 
 
 def install() -> None:
     """Patch the places where concurrent work begins; counted, so that every call needs one `uninstall`."""
-    global _open
-    import asyncio  # here, since importing playhead must not cost what these do
-    import concurrent.futures
-
+    global _open, _watch
     with _lock:
         _open += 1
         if _open == 1:
             _patches.replace(threading.Thread, "start", _start)
-            _patches.replace(concurrent.futures.ThreadPoolExecutor, "submit", _submit)
-            _patches.replace(asyncio.BaseEventLoop, "create_task", _create_task)
+            # Imported by whoever uses them: asyncio loads ssl, which a program may want to patch before that.
+            _watch = AfterImport({"concurrent.futures.thread": _patch_executor, "asyncio.base_events": _patch_loop})
+            _watch.install()
 
 
 def uninstall() -> None:
     """Restore what was there before the first `install`."""
-    global _open
+    global _open, _watch
     with _lock:
         _open -= 1
-        if _open == 0:
+        if _open == 0 and _watch is not None:
+            _watch.uninstall()
+            _watch = None
             _patches.restore()
+
+
+def _patch_executor(module: ModuleType) -> None:
+    _patches.replace(module.ThreadPoolExecutor, "submit", _submit)
+
+
+def _patch_loop(module: ModuleType) -> None:
+    _patches.replace(module.BaseEventLoop, "create_task", _create_task)
 
 
 def _child_context() -> contextvars.Context | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import guard, scope
+from playhead.capture import guard, origin, scope
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
@@ -116,10 +116,11 @@ def _finish(
     if not attached and not heard.not_attached and is_python(argv):
         heard.not_attached.append({"executable": argv[0], "why": _NO_SITE})
     for missed in heard.not_attached:
-        recording.emit(kinds.GapNoted(reason=NOT_ATTACHED, detail=missed), parent=span)
+        recording.emit(kinds.GapNoted(reason=NOT_ATTACHED, count=0, detail=missed), parent=span)
     recording.output = {"exit_code": code} if answer is None else answer.get("output")
     recording.metadata = {**((answer or {}).get("metadata") or {}), "exit_code": code}
-    recording.keep_changes()
+    if recording.working_tree is not None:
+        origin.keep_changes(recording, recording.working_tree)
     told = (answer or {}).get("redacted") or {}  # a program that was killed has only told what its agent redacted
     for rule in {*told, *heard.redacted}:
         count = max(told.get(rule, 0), heard.redacted.get(rule, 0))

@@ -63,7 +63,7 @@ class Recording:
         self.told_late = False
         self.closed = False  # nothing more can be recorded; a thread that outlives the run may still try
         self.root_span: str | None = None
-        self._working_tree: git.GitState | None = None
+        self.working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
         self._not_captured: set[tuple[str, str]] = set()
         self.captures = captures  # the traffic of everything in the run, not only of what is wrapped
@@ -263,13 +263,8 @@ class Recording:
         self.root_span = self.emit(started)
         self.turns.places.add(self.root_span)
         if state is not None:
-            self._working_tree = state
+            self.working_tree = state
             origin.keep_diff(self, state)
-
-    def keep_changes(self) -> None:
-        """Keep what has changed in the working tree since the run was started."""
-        if self._working_tree is not None:
-            origin.keep_changes(self, self._working_tree)
 
     def hash_recorded(self, recorded: Any) -> str | None:
         """Return the hash of an envelope in the form in which it will be stored."""
@@ -289,8 +284,8 @@ class Recording:
             return
         try:
             self.turns.run_ends()
-            if self._working_tree is not None:
-                origin.note_commits(self, self._working_tree.root, self._working_tree.commit)
+            if self.working_tree is not None:
+                origin.note_commits(self, self.working_tree.root, self.working_tree.commit)
             finished = kinds.RunFinished(
                 status=status,
                 output=self.output,

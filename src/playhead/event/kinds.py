@@ -307,6 +307,10 @@ class NoteAdded(Payload):
     data: Any = None
 
 
+# Gaps that tell of something that was never seen; nothing that was is missing, and the run can be played back.
+UNSEEN = frozenset({"not_captured", "python_not_attached"})
+
+
 class GapNoted(Payload):
     """Declare what could not be recorded, with the exact count."""
 

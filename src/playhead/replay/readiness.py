@@ -8,6 +8,7 @@ from typing import Any
 from playhead.capture.request import hash_of
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
+from playhead.event.kinds import UNSEEN
 from playhead.ledger.verify import ContentCheck, Verification, verify
 from playhead.store import presence
 from playhead.store.base import Store, content_check
@@ -76,7 +77,7 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
                 finished = event
             case "run.reopened":
                 finished = None
-            case "gap.noted" if event.data.get("reason") != "not_captured":
+            case "gap.noted" if event.data.get("reason") not in UNSEEN:
                 lost = f"{event.data.get('count', 1)} × {event.data.get('reason')}"
                 found["recording_failure"] = ", ".join(filter(None, (found.get("recording_failure"), lost)))
             case "run.invalidated":

@@ -302,6 +302,8 @@ class Rows:
             self.pending["effects"].append((self._id, line["seq"], item, "file.committed", text(name), detail))
 
     def _gap_noted(self, line: Line, data: dict[str, Any]) -> None:
+        if data.get("reason") in ("not_captured", "python_not_attached"):
+            return  # never seen, and not lost: see event/kinds.py
         lost = count(data.get("count", 1))
         self._plus("gaps", 1)
         self._plus("lost", 1 if lost is None else lost)

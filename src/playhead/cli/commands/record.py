@@ -22,7 +22,7 @@ from playhead.views import prices, text
 from playhead.views.timeline import Summary, Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import NOT_ATTACHED, Launched, launch, open_run, run_plainly
+    from playhead.capture.launch import Launched, launch, open_run, run_plainly
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -153,10 +153,10 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
     for missed in launched.not_attached:
         version = f" {missed['version']}" if missed.get("version") else ""
         lines.append(f"  NOT recorded: what happens inside Python{version} ({missed['executable']}): {missed['why']}")
-    gaps = {name: count for name, count in summary.gaps.items() if count and name != NOT_ATTACHED}
+    gaps = {name: count for name, count in summary.gaps.items() if count}
     if gaps:
         lines.append(f"  NOT recorded: {_counted(gaps)}; `playhead doctor` says why it may be")
-    elif lost > summary.gaps.get(NOT_ATTACHED, 0):
+    elif lost:
         lines.append(f"  {text.several(lost, 'event')} could NOT be recorded; `playhead doctor` says why it may be")
     verbs = ("show", "verify") if lost else ("show", "verify", "replay")  # a run with gaps is not played back
     return [
