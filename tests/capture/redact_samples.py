@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import quopri
 import random
 import string
 import uuid
@@ -92,6 +94,11 @@ def spellings(value: str) -> list[str]:
     out += [quote(value, safe=safe) for safe in ("", "/", "!'()*")]
     out += [quote(value, safe="").replace("%20", "+"), quote(value, safe="").lower() if value.islower() else value]
     out += [data.hex(), data.hex().upper()]
+    out += ["".join(f"%{byte:02X}" for byte in data), "".join(f"%{byte:02x}" for byte in data)]
+    out += [quote(quote(value, safe=""), safe=""), html.escape(value), html.escape(html.escape(value))]
+    out += ["".join(one if one in ALNUM + "-_.~" else f"&#{ord(one)};" for one in value)]
+    out += ["".join(one if one in ALNUM + "-_.~" else f"&#x{ord(one):x};" for one in value)]
+    out += [quopri.encodestring(data, quotetabs=False).decode()] if len(data) < 20 and "\n" not in value else []
     for before in ("", "u", "us", "user:"):
         for coder in (base64.b64encode, base64.urlsafe_b64encode):
             out.append(coder(before.encode() + data + b"!tail").decode())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.capture.redact_corpus import NAMED
 from tests.capture.redact_samples import ALNUM, SECRETS, clean, letters, spellings
 
+from playhead import _limits
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_names import is_plainly_no_secret, is_secret_name
 
@@ -51,6 +55,91 @@ def test_of_base64_everything_the_value_decides_is_replaced() -> None:
         coded = base64.b64encode(b"x" * before + b"hunter2-hunter2" + b"tail").decode()
         left = gate.redact_text(coded, {}).split("[redacted:env]")
         assert [len(part) for part in left] == [[0, 8], [2, 7], [3, 6]][before], left
+
+
+@pytest.mark.parametrize("value", [value for value in VALUES if len(value.encode()) >= 11])
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
+def test_a_known_value_is_found_in_base64_of_base64(value: str, before: str) -> None:
+    gate = Redactor(environ={"MY_TOKEN": value})
+    once = base64.b64encode(f"{before}{value}, and more".encode())
+    for inner in (once, once.replace(b"+", b"-").replace(b"/", b"_")):
+        for lead in (b"", b"x", b"xy"):
+            twice = base64.b64encode(lead + inner).decode()
+            out, counts = clean(gate, {"k": twice})
+            assert counts == {"env": 1}
+            left = base64.b64decode(out["k"].partition("[")[0] + "==", validate=False)
+            assert len(left) < len(lead) + len(before) + 8
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, zlib.compress, lambda data: zlib.compress(data, 1), lambda d: zlib.compress(d, 9)]
+)
+def test_a_secret_in_compressed_data_is_found_as_bytes_and_in_base64(pack: Any) -> None:
+    gate = Redactor(environ={"MY_TOKEN": "hunter2-hunter2"})
+    text = b"the password is hunter2-hunter2, " + b"and more " * 30
+    for packed in (pack(text), pack(pack(text))):
+        counts: dict[str, int] = {}
+        assert gate.redact_bytes(packed, counts) == text.replace(b"hunter2-hunter2", b"[redacted:env]")
+        assert counts == {"env": 1}
+    for coded in (base64.b64encode(pack(text)).decode(), base64.urlsafe_b64encode(pack(text)).decode().rstrip("=")):
+        assert clean(gate, {"k": f"data: {coded}."}) == ({"k": "data: [redacted:packed]."}, {"packed": 1})
+    innocent = pack(b"nothing to see " * 30)
+    assert gate.redact_bytes(innocent, {}) is innocent
+    assert clean(gate, base64.b64encode(innocent).decode())[1] == {}
+    assert gate.redact_bytes(pack(text)[:-9], {}) != pack(text)[:-9], "as far as it goes"
+
+
+def test_compressed_data_that_is_too_large_or_damaged_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Redactor(environ={"MY_TOKEN": "hunter2-hunter2"})
+    monkeypatch.setattr(_limits, "OPENED_BYTES_MAX", 1000)
+    large = gzip.compress(b"hunter2-hunter2" + bytes(2000))
+    damaged = b"\x1f\x8b\x08" + bytes(50)
+    for data in (large, damaged, b"x\x9c" + bytes(9), b"xyz", b"x"):
+        assert gate.redact_bytes(data, {}) is data
+
+
+# --- values of fields
+
+
+def test_the_value_of_a_secret_field_is_found_elsewhere_from_then_on() -> None:
+    gate = Redactor(environ={})
+    event = {"text": "use hunter2hunter2 there", "args": {"password": "hunter2hunter2"}, "then": "aHVudGVyMmh1bnRlcjI="}
+    out, counts = clean(gate, event)
+    assert out == {
+        "text": "use [redacted:field] there",
+        "args": {"password": {"$redacted": "field"}},
+        "then": "[redacted:field]I=",
+    }
+    assert counts == {"field": 3}
+    assert clean(gate, "again hunter2hunter2")[0] == "again [redacted:field]"
+    assert clean(gate, {"authorization": "Bearer Ab3xTz9"})[1] == {"field": 1}
+
+
+@pytest.mark.parametrize(
+    "value", ["production", "understanding", "correct horse", "short1", "12345678901234", "your-key-1a2b3c4d"]
+)
+def test_an_ordinary_value_of_a_secret_field_is_not_looked_for_elsewhere(value: str) -> None:
+    gate = Redactor(environ={})
+    assert clean(gate, {"secret": value, "text": f"the {value} one"})[0]["text"] == f"the {value} one"
+    assert gate.generation == 0
+
+
+def test_two_redactors_with_the_same_rules_and_the_same_values_redact_alike_whatever_the_order() -> None:
+    first, second = (
+        Redactor(environ={"A_TOKEN": "hunter2-hunter2"}, patterns={"badge": r"badge-\d+"}) for _ in range(2)
+    )
+    for value in ("battery-staple-9", "staple-9-and-more"):
+        first.add_known(value)
+    for value in ("staple-9-and-more", "battery-staple-9"):
+        second.add_known(value)
+    texts = [
+        text for value in ("hunter2-hunter2", "battery-staple-9", "staple-9-and-more") for text in spellings(value)
+    ]
+    for text in [*texts, *(secret for _, secret in SECRETS), "battery-staple-9-and-more", "badge-7"]:
+        event = {"x": text, "password": "s3cr3t-9-s3cr3t"}
+        recorded, replayed = clean(first, event), clean(second, event)
+        assert recorded == replayed
+        assert clean(second, recorded[0]) == (recorded[0], {}), "what is played back is not redacted once more"
 
 
 def test_a_value_that_becomes_known_is_found_from_then_on() -> None:
@@ -162,6 +251,8 @@ fragments = st.sampled_from(
         *("postgres://u:", "@h", "Bearer ", "basic ", "badge-7", "sk-", "eyJ", letters(30), "password"),
         *("-", "_", "\n", '"', "\\", "\\n", "=", "/", ".", "%3D", "[redacted:jwt]", "[redacted:", "env]"),
         *("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+        *(text.replace("{}", secret) for text, secret, _ in NAMED),
+        *("--token ", "PASSWORD=", "Cookie: ", "?key=", base64.b64encode(gzip.compress(b"hunter2-hunter2")).decode()),
     ]
 )
 texts = st.lists(fragments | st.text(max_size=6), max_size=6).map("".join)

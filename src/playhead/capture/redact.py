@@ -19,8 +19,9 @@ from typing import Any
 
 from playhead import _limits
 from playhead.capture.redact_cuts import Cuts, Span, replaced
+from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rule
 from playhead.capture.redact_known import Form, Known
-from playhead.capture.redact_named import NAMED, argument_after
+from playhead.capture.redact_named import NAMED, argument_after, is_example, looks_random
 from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
 from playhead.capture.redact_quick import NEVER, QuickTest, Values
 from playhead.capture.redact_rules import (
@@ -28,7 +29,6 @@ from playhead.capture.redact_rules import (
     ELSEWHERE,
     PRIVATE_KEY,
     PUTTY_KEY,
-    RUN_CHARACTERS,
     TOKENS,
     URL_PASSWORD,
     Rule,
@@ -37,6 +37,8 @@ from playhead.capture.redact_rules import (
 )
 from playhead.errors import ConfigError
 
+_LAYERS_MAX = 3  # of compression that are opened: there is data that holds itself
+_LEARNED_CHARACTERS_MAX = 4096  # of the value of a field that is looked for elsewhere
 _INTEGER_MIN = 10 ** (_limits.SECRET_CHARACTERS_MIN - 1)
 
 # One lock for all redactors, held over a fork: a child never inherits it locked by a thread that it does not have.
@@ -65,7 +67,8 @@ class Redactor:
         `fields` adds names of secret fields.
         """
         extra = (*extra_rules, *(_custom(name, pattern) for name, pattern in sorted((patterns or {}).items())))
-        shapes = (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD, *TOKENS, *ELSEWHERE, *extra, BEARER, *NAMED)
+        packed = packed_rule(self._holds_secret)
+        shapes = (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD, packed, *TOKENS, *ELSEWHERE, *extra, BEARER, *NAMED)
         names = ["field", "header", "env", "known", *(rule.name for rule in shapes)]
         if twice := sorted(name for name in set(names) if names.count(name) > 1):
             raise ConfigError(f"two redaction rules are called {twice[0]!r}", hint="Give yours another name.")
@@ -89,8 +92,7 @@ class Redactor:
 
     def learn(self, environ: Mapping[str, str]) -> None:
         """Redact the values of secret-looking variables from now on."""
-        for value in secrets_of(environ):
-            self.add_known(value, "env")
+        self._add([(value, "env") for value in secrets_of(environ)])
 
     def add_known(self, value: str, rule: str = "known") -> None:
         """Redact this value from now on, in every spelling.
@@ -99,28 +101,32 @@ class Redactor:
         token of a known shape goes by the name of its shape, so that a replay without the variable redacts alike.
         """
         check_name(rule)
-        value = value.strip()
-        if len(value) < _limits.SECRET_CHARACTERS_MIN or rule in self._disabled or value in self._values.seen:
+        self._add([(value, rule)])
+
+    def _add(self, new: list[tuple[str, str]]) -> None:
+        seen = self._values.seen
+        stripped = [(value.strip(), rule) for value, rule in new if rule not in self._disabled]
+        fresh = {value: rule for value, rule in stripped if len(value) >= _limits.SECRET_CHARACTERS_MIN}
+        added = [Known(value, self._shape_of(value) or rule) for value, rule in fresh.items() if value not in seen]
+        if not added:
             return
-        new = Known(value, self._shape_of(value) or rule)
         with _adding:
             old = self._values
-            if value in old.seen:
-                return
-            known = tuple(sorted((*old.known, new), key=lambda item: (-len(item.value), item.value)))
+            added = [known for known in added if known.value not in old.seen]
+            known = tuple(sorted((*old.known, *added), key=lambda item: (-len(item.value), item.value)))
             forms = [form for item in known for form in item.forms]
-            in_runs = sorted({(len(form.needle), form.needle) for form in forms if len(form.needle) >= RUN_CHARACTERS})
-            names = old.names | {new.name}
+            in_runs = sorted({(len(form.needle), form.needle) for form in forms if form.in_run})
+            names = old.names | {item.name for item in added}
             self._values = Values(
                 names=names,
                 placeholder=_placeholders(names) if names != old.names else old.placeholder,
                 known=known,
-                seen=old.seen | {value},
-                alone=tuple(form for form in forms if len(form.needle) < RUN_CHARACTERS),
+                seen=old.seen | {item.value for item in added},
+                alone=tuple(form for form in forms if not form.in_run),
                 in_runs=tuple(in_runs),
                 needles=(*self._quick.beginnings, *(needle for _, needle in in_runs)),
                 shortest=in_runs[0][0] if in_runs else NEVER,
-                generation=old.generation + 1,
+                generation=old.generation + len(added),
             )
 
     def learn_value(self, value: str, rule: str) -> None:
@@ -141,7 +147,7 @@ class Redactor:
     def suspicious(self, encoded: bytes) -> bool:
         """Say quickly whether `redact` might change a value, given its compact JSON in UTF-8.
 
-        False is certain. It also answers for `redact_text` and `redact_bytes`, given the UTF-8 or the bytes.
+        False is certain. It also answers for `redact_text`, given the UTF-8.
         """
         if self._fields is not None and self._fields.within(encoded):
             return True
@@ -158,14 +164,24 @@ class Redactor:
     def redact(self, value: Any, counts: dict[str, int]) -> Any:
         """Return a plain JSON value without secrets: the same object if there are none, else a copy.
 
-        `counts` grows by what was replaced, for each rule. Keys of objects are redacted too.
+        `counts` grows by what was replaced, for each rule. Keys of objects are redacted too. What stands in a secret
+        field becomes known, here too: the rest of the value may repeat it, before the field or after.
         """
+        while True:
+            generation, found = self.generation, dict[str, int]()
+            out = self._redact(value, found)
+            if generation == self.generation:
+                for rule, count in found.items():
+                    counts[rule] = counts.get(rule, 0) + count
+                return out
+
+    def _redact(self, value: Any, counts: dict[str, int]) -> Any:
         if isinstance(value, str):
             return self.redact_text(value, counts)
         if isinstance(value, dict):
             return self._redact_object(value, counts)
         if isinstance(value, list):
-            items = [self.redact(item, counts) for item in value]
+            items = [self._redact(item, counts) for item in value]
             self._redact_arguments(value, items, counts)
             return value if all(map(operator.is_, items, value)) else items
         if isinstance(value, int) and abs(value) >= _INTEGER_MIN and value.bit_length() <= 64:
@@ -206,18 +222,26 @@ class Redactor:
         """Redact what stands under a key: as a whole if the name says that it is secret, and it is or was a text."""
         if isinstance(key, str) and self.is_secret_field(key) and _is_textual(item):
             counts["field"] = counts.get("field", 0) + 1
+            if isinstance(item, str):
+                self._learn_from_field(item)
             return {"$redacted": "field"}
-        return self.redact(item, counts)
+        return self._redact(item, counts)
+
+    def _learn_from_field(self, value: str) -> None:
+        """Look for the value of a secret field elsewhere too, unless it might be an ordinary word there."""
+        secret = value.strip().rpartition(" ")[2]  # without "Bearer" and the like
+        if len(secret) <= _LEARNED_CHARACTERS_MAX and looks_random(secret) and not is_example(secret):
+            self.learn_value(secret, "field")
 
     def _redact_pairs(self, pairs: list[Any], counts: dict[str, int]) -> list[Any]:
         """Redact the pairs of an object whose keys are not all plain, as its fields."""
         out = []
         for pair in pairs:
             if isinstance(pair, list) and len(pair) == 2:
-                key, item = self.redact(pair[0], counts), self._redact_field(pair[0], pair[1], counts)
+                key, item = self._redact(pair[0], counts), self._redact_field(pair[0], pair[1], counts)
                 out.append(pair if key is pair[0] and item is pair[1] else [key, item])
             else:
-                out.append(self.redact(pair, counts))
+                out.append(self._redact(pair, counts))
         return pairs if all(map(operator.is_, out, pairs)) else out
 
     def redact_text(self, text: str, counts: dict[str, int]) -> str:
@@ -227,14 +251,24 @@ class Redactor:
             return text
         return self._settle(text, counts, values)
 
-    def redact_bytes(self, data: bytes, counts: dict[str, int]) -> bytes:
-        """Return bytes without secrets, whether they are text or not; the same object if there are none."""
+    def redact_bytes(self, data: bytes, counts: dict[str, int], *, layers: int = _LAYERS_MAX) -> bytes:
+        """Return bytes without secrets, whether they are text or not; the same object if there are none.
+
+        Gzip and zlib data is opened; where a secret is inside, what is inside is returned.
+        """
         values = self._values
+        if data[:1] in (b"\x1f", b"x") and layers:
+            inner = _opened(data)
+            if inner is not None and (opened := self.redact_bytes(inner, counts, layers=layers - 1)) is not inner:
+                return opened
         if not self._quick.smells(data, values):
             return data
         text = data.decode("utf-8", "surrogateescape")  # lossless, whatever the bytes are
         clean = self._settle(text, counts, values)
         return data if clean == text else clean.encode("utf-8", "surrogateescape")
+
+    def _holds_secret(self, data: bytes) -> bool:
+        return self.redact_bytes(data, {}, layers=_LAYERS_MAX - 1) is not data
 
     def redact_pieces(self, pieces: list[bytes], counts: dict[str, int]) -> list[bytes]:
         """Return the pieces of a stream without secrets, also those that lie in several pieces; as many as there were.
@@ -287,6 +321,13 @@ def _spans_between(placeholder: re.Pattern[str], replacer: Rule | Form, text: st
             spans += [(begin + start, begin + end) for start, end in replacer.spans(part)]
         begin += len(part)
     return spans
+
+
+def _opened(data: bytes) -> bytes | None:
+    try:
+        return opened_by_magic(data)
+    except Unopened:  # more than may be looked at: see `OPENED_BYTES_MAX`
+        return None
 
 
 def _is_textual(item: Any) -> bool:

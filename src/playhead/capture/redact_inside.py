@@ -5,12 +5,16 @@ Nothing is opened beyond `OPENED_BYTES_MAX`, so that a small answer cannot fill 
 
 from __future__ import annotations
 
+import base64
+import binascii
 import importlib
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from playhead import _limits
+from playhead.capture.redact_rules import Rule, starting
 
 GZIP = b"\x1f\x8b\x08"
 _SLICE_BYTES = 64 * 1024
@@ -54,6 +58,26 @@ def opened_by_magic(data: bytes) -> bytes | None:
         if problem.reason == "damaged":
             return None
         raise
+
+
+def packed_rule(holds_secret: Callable[[bytes], bool]) -> Rule:
+    """Return the rule for gzip or zlib data in base64 that has a secret inside; it is known by how it begins."""
+
+    def check(match: re.Match[str]) -> bool:
+        text = match[0].rstrip("=").translate(_STANDARD)
+        text = text[:-1] if len(text) % 4 == 1 else text
+        try:
+            inner = opened_by_magic(base64.b64decode(text + "=" * (-len(text) % 4)))
+        except (binascii.Error, Unopened):
+            return False
+        return inner is not None and holds_secret(inner)
+
+    needles = ("H4sI", *(f"e{two}" for two in re.findall("..", "JwJxJyJzNoNpNqNrAEAFAGAHF4F5F6F7")))
+    pattern = rf"(?:{starting('H4sI')}|{starting('e(?:J[w-z]|N[o-r]|A[E-H]|F[4-7])')})[A-Za-z0-9+/_-]{{16,}}+=*+"
+    return Rule("packed", pattern, needles, in_run=True, leading=True, check=check)
+
+
+_STANDARD = str.maketrans("-_", "+/")
 
 
 def _is_zlib(data: bytes) -> bool:

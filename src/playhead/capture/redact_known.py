@@ -1,8 +1,9 @@
 """Find a known secret value in whatever encoding it stands.
 
-A value has several forms: as it is, with some of its characters escaped for JSON (at any depth of JSON inside JSON) or
-for a URL, in hex, in base64 at each of the three alignments. Each form is a pattern, and has a part that is the same in
-every spelling of it: `fixed`. Where the fixed part is missing, the form is not there.
+A value has several forms: as it is, with some of its characters escaped for JSON (at any depth of JSON inside JSON), a
+URL, HTML or mail; with all of them percent-encoded; in hex; in base64 at each of the three alignments; in base64 of
+base64. Each form is a pattern, and has a part that is the same in every spelling of it: `fixed`. Where the fixed part
+is missing, the form is not there.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 import functools
 import re
 from base64 import b64encode
+from collections.abc import Callable
+
+from playhead.capture.redact_rules import RUN_CHARACTERS
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]", re.ASCII)  # characters that no encoder escapes
 _FIXED = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_HTML_NAMES = {"&": ("amp",), "<": ("lt",), ">": ("gt",), '"': ("quot",), "'": ("apos",), "\xa0": ("nbsp",)}
 
 # Rarest first, in JSON of English text and code. A byte that is missing spares the search for the rest.
 _RARITY = b'~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate-_/.,: "'
@@ -22,12 +27,22 @@ _RARITY = b'~^%@QZXJVKYUWGHBNOFRDLPMECSTIAqz+=8796543x210jkvbpygfwmucldrhsnioate
 class Form:
     """Hold one spelling of a secret as a pattern."""
 
-    def __init__(self, name: str, source: str, candidates: list[str]) -> None:
-        self.source = source
+    def __init__(self, name: str, source: Callable[[], str], candidates: list[str]) -> None:
+        self._source = source
         self.name = name
         self.fixed = max(candidates, key=len, default="")
         self.needle = self.fixed.encode()
         self.rare = rarest(self.needle)
+
+    @functools.cached_property
+    def source(self) -> str:
+        """Return the pattern, which is made when it is first needed: most forms are never found."""
+        return self._source()
+
+    @property
+    def in_run(self) -> bool:
+        """Say whether the fixed part is long and all of characters as keys are made of."""
+        return len(self.needle) >= RUN_CHARACTERS and b"%" not in self.needle
 
     @functools.cached_property
     def text(self) -> re.Pattern[str]:
@@ -64,12 +79,18 @@ class Known:
         self.value = value
         self.name = rule
         data = _as_bytes(value)
-        self.forms = [Form(rule, _spelling(value), _FIXED.findall(value))]
+        self.forms = [Form(rule, functools.partial(_spelling, value), _FIXED.findall(value))]
         for digits in sorted({data.hex(), data.hex().upper()}):
-            self.forms.append(Form(rule, digits, [digits]))
-        for core in _base64_cores(data):
-            source = [_BASE64_SPELLING.get(letter, letter) for letter in core]
-            self.forms.append(Form(rule, _joined(source), re.findall("[A-Za-z0-9]+", core)))
+            self.forms.append(Form(rule, functools.partial(str, digits), [digits]))
+        percents = "".join(f"%{byte:02x}" for byte in data)
+        self.forms.append(Form(rule, functools.partial(_percent_encoded, data), re.split("[a-f]+", percents)))
+        cores = _base64_cores(data)
+        again = {alike for core in cores for alike in (core, core.translate(_URL_SAFE))}
+        twice = [core for inner in sorted(again) for core in _base64_cores(inner.encode())]
+        for core in (*cores, *twice):
+            form = Form(rule, functools.partial(_base64_source, core), re.findall("[A-Za-z0-9]+", core))
+            if core in cores or form.in_run:  # what is too short to tell in two layers would be looked for everywhere
+                self.forms.append(form)
 
 
 def rarest(needle: bytes) -> bytes:
@@ -87,6 +108,7 @@ def _as_bytes(value: str) -> bytes:
         return value.encode("utf-8", "surrogatepass")
 
 
+_URL_SAFE = str.maketrans("+/", "-_")
 _BASE64_SPELLING = {"+": "(?:[+-]|%2[bB])", "/": r"(?:\\*/|_|%2[fF])"}
 
 
@@ -100,8 +122,16 @@ def _base64_cores(data: bytes) -> list[str]:
     return cores
 
 
+def _base64_source(core: str) -> str:
+    return _joined([_BASE64_SPELLING.get(letter, letter) for letter in core])
+
+
+def _percent_encoded(data: bytes) -> str:
+    return "".join(f"%(?:25)*{_hex(byte, 2)}" for byte in data)
+
+
 def _spelling(value: str) -> str:
-    """Return a pattern for every way in which JSON and URLs write the value."""
+    """Return a pattern for every way in which JSON, URLs, HTML and mail write the value."""
     return _joined([_letter(run) for run in re.findall(r"\\+|.", value, re.DOTALL)])
 
 
@@ -116,7 +146,7 @@ def _joined(letters: list[str]) -> str:
 @functools.cache
 def _letter(letter: str) -> str:
     if letter[0] == "\\":  # a run of backslashes doubles with each level of JSON
-        return r"(?:\\+|(?:%5[cC])+)"
+        return r"(?:\\+|(?:%(?:25)*5[cC])+|(?:=5[cC])+|(?:&(?:amp;)*\#(?:0*92|[xX]0*5[cC]);)+)"
     if _PLAIN.fullmatch(letter):
         return re.escape(letter)
     ways = [re.escape(letter)]
@@ -128,7 +158,11 @@ def _letter(letter: str) -> str:
         ways.append(r"\r\n")
     if letter == " ":
         ways.append(r"\+")
-    ways.append("".join(f"%{_hex(byte, 2)}" for byte in letter.encode("utf-8", "surrogatepass")))
+    data = letter.encode("utf-8", "surrogatepass")
+    ways.append("".join(f"%(?:25)*{_hex(byte, 2)}" for byte in data))
+    ways.append("".join(f"={_hex(byte, 2)}" for byte in data))
+    names = "".join(f"{name}|" for name in _HTML_NAMES.get(letter, ()))
+    ways.append(rf"&(?:amp;)*(?:{names}\#0*{ord(letter)}|\#[xX]0*{_hex(ord(letter), 0)});")
     units = letter.encode("utf-16-be", "surrogatepass")
     ways.append("".join(rf"\\+u{_hex(int.from_bytes(units[at : at + 2], 'big'), 4)}" for at in range(0, len(units), 2)))
     return f"(?:{'|'.join(ways)})"

@@ -46,7 +46,9 @@ class QuickTest:
     def __init__(self, shapes: Sequence[Rule]) -> None:
         runs = [rule for rule in shapes if rule.in_run]
         needles = {needle.encode() for rule in runs for needle in rule.needles}
-        self._inner = {needle.encode() for rule in runs if rule not in TOKENS for needle in rule.needles}
+        self._inner = {
+            needle.encode() for rule in runs if not (rule.leading or rule in TOKENS) for needle in rule.needles
+        }
         # Inner needles first: where one of them and the beginning of a token coincide, it must not be overlooked.
         ordered = sorted(needles, key=lambda needle: (needle not in self._inner, needle))
         self.beginnings = tuple(ordered)

@@ -37,6 +37,7 @@ class Rule:
     - `encoded`: a pattern that finds something in the JSON text of every string that holds a match.
     - `words`: every match begins with a name and a sign that `QuickTest.names` looks for; its needles are in small
       letters.
+    - `leading`: each needle begins its match, as `starting` says.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Rule:
     behind: tuple[tuple[str, str], ...] = ()
     encoded: str | None = None
     words: bool = False
+    leading: bool = False
     check: Callable[[re.Match[str]], bool] | None = None
 
     def __post_init__(self) -> None:
