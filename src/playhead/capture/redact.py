@@ -116,15 +116,17 @@ class Redactor:
             known = tuple(sorted((*old.known, *added), key=lambda item: (-len(item.value), item.value)))
             forms = [form for item in known for form in item.forms]
             in_runs = sorted({(len(form.needle), form.needle) for form in forms if form.in_run})
+            alone = tuple(form for form in forms if not form.in_run)
             names = old.names | {item.name for item in added}
             self._values = Values(
                 names=names,
                 placeholder=_placeholders(names) if names != old.names else old.placeholder,
                 known=known,
                 seen=old.seen | {item.value for item in added},
-                alone=tuple(form for form in forms if not form.in_run),
+                alone=alone,
                 in_runs=tuple(in_runs),
                 needles=(*self._quick.beginnings, *(needle for _, needle in in_runs)),
+                telling=(*self._quick.telling, *((form.needle, form.rare) for form in alone)),
                 shortest=in_runs[0][0] if in_runs else NEVER,
                 generation=old.generation + len(added),
             )

@@ -36,6 +36,7 @@ class Values(NamedTuple):
     alone: tuple[Form, ...] = ()  # forms without a run: each is looked for in every event
     in_runs: tuple[tuple[int, bytes], ...] = ()  # forms with a run: length and needle, shortest first
     needles: tuple[bytes, ...] = ()  # of these, and of the shapes: what may stand in a run
+    telling: tuple[tuple[bytes, bytes], ...] = ()  # of those without a run, and of the shapes
     shortest: int = NEVER
     generation: int = 0
 
@@ -64,7 +65,7 @@ class QuickTest:
             for needle in rule.needles or ("",)
         )
         self._named = any(rule.words for rule in shapes)
-        self._telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
+        self.telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
 
     def smells(self, data: bytes, values: Values, json: bool = False) -> bool:
         """Say whether text in UTF-8, encoded as JSON or not, or any other bytes, may hold a secret; a no is certain.
@@ -73,14 +74,14 @@ class QuickTest:
         """
         if self._named and (speed.names_secret or _names_secret)(data, WORDS, json):
             return True
-        for form in values.alone:
-            if form.rare in data and form.within(data):
-                return True
         # Every other secret holds a telling word, or a run of key-like characters, and most events have few such runs.
         find_runs = speed.find_runs or _find_runs
         needles = values.needles or self.beginnings
-        suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, self._telling)
+        suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, values.telling or self.telling)
         if suspects is None:
+            for form in values.alone:
+                if form.rare in data and form.within(data):
+                    return True
             for rare, needle, pattern in self._anywhere:
                 if rare in data and needle in data and (pattern is None or pattern.search(data)):
                     return True

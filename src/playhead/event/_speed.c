@@ -12,11 +12,15 @@ static int
 contains_any(const char *data, Py_ssize_t size, PyObject *needles)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(needles); i++) {
-        const char *needle, *rare;
-        Py_ssize_t length, one;
-        if (!PyArg_Parse(PyTuple_GET_ITEM(needles, i), "(y#y#)", &needle, &length, &rare, &one)) {
+        PyObject *pair = PyTuple_GET_ITEM(needles, i);
+        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyBytes_CheckExact(PyTuple_GET_ITEM(pair, 0)) ||
+            !PyBytes_CheckExact(PyTuple_GET_ITEM(pair, 1))) {
+            PyErr_SetString(PyExc_TypeError, "a telling needle is a pair of bytes");
             return -1;
         }
+        const char *needle = PyBytes_AS_STRING(PyTuple_GET_ITEM(pair, 0));
+        const char *rare = PyBytes_AS_STRING(PyTuple_GET_ITEM(pair, 1));
+        Py_ssize_t length = PyBytes_GET_SIZE(PyTuple_GET_ITEM(pair, 0)), one = PyBytes_GET_SIZE(PyTuple_GET_ITEM(pair, 1));
         if (length == 0) {
             return 1;
         }
