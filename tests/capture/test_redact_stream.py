@@ -1,0 +1,94 @@
+"""A secret that a stream gives out word by word is found, and the rest of the stream stays as it was."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from tests.capture.redact_samples import letters
+
+from playhead.capture.redact import Redactor
+from playhead.capture.redact_stream import without_split_secrets
+
+KEY = "sk-ant-api03-" + letters(40)
+WORDS = f"The key is {KEY} and żółć; keep it."
+
+
+def chat(text: str, choice: int = 0) -> str:
+    return json.dumps({"id": "c1", "choices": [{"index": choice, "delta": {"content": text}, "finish_reason": None}]})
+
+
+def messages(text: str, choice: int = 0) -> str:
+    return json.dumps({"type": "content_block_delta", "index": choice, "delta": {"type": "text_delta", "text": text}})
+
+
+def arguments(text: str, choice: int = 0) -> str:
+    return json.dumps({"type": "response.function_call_arguments.delta", "output_index": choice, "delta": text})
+
+
+def content(text: str, choice: int = 0) -> str:
+    return json.dumps({"candidates": [{"content": {"parts": [{"text": text}]}, "index": choice}]}, ensure_ascii=False)
+
+
+def parts_of(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@pytest.mark.parametrize("event", [chat, messages, arguments, content])
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_a_secret_spread_over_events_is_found_whatever_the_dialect(event, size: int) -> None:  # type: ignore[no-untyped-def]
+    pieces = [f"data: {event(part)}\n\n".encode() for part in parts_of(WORDS, size)]
+    counts: dict[str, int] = {}
+    out = without_split_secrets(Redactor(environ={}), pieces, counts)
+    assert counts == {"anthropic-key": 1}
+    assert len(out) == len(pieces)
+    said = b"".join(out).decode()
+    whole = "".join(
+        next(text for text in walk(json.loads(line[6:])) if text is not None) for line in said.split("\n\n") if line
+    )
+    assert whole == WORDS.replace(KEY, "[redacted:anthropic-key]")
+    for before, after in zip(pieces, out, strict=True):
+        assert after == before or b'""' in after or b"redacted" in after or len(after) < len(before)
+
+
+def walk(document: object) -> list[str | None]:
+    """Return the texts under the names that carry deltas."""
+    if isinstance(document, dict):
+        inner = [value for key, value in document.items() if key in ("content", "text", "delta")]
+        return [text for value in inner for text in ([value] if isinstance(value, str) else walk(value))] + [
+            text for key, value in document.items() if key in ("choices", "candidates", "parts") for text in walk(value)
+        ]
+    if isinstance(document, list):
+        return [text for value in document for text in walk(value)]
+    return []
+
+
+def test_streams_that_run_side_by_side_are_told_apart() -> None:
+    gate = Redactor(environ={"A_TOKEN": "hunter2-hunter2"})
+    pieces = []
+    for left, right in zip(parts_of("say hunter2-hunter2 ", 3), parts_of("nothing secret here ", 3), strict=True):
+        pieces += [f"data: {chat(left, 0)}\n\n".encode(), f"data: {chat(right, 1)}\n\n".encode()]
+    counts: dict[str, int] = {}
+    out = without_split_secrets(gate, pieces, counts)
+    assert counts == {"env": 1}
+    assert out[1::2] == pieces[1::2]
+
+
+def test_a_stream_without_secrets_is_the_same_object() -> None:
+    pieces = [b'data: {"text": "a"}\n\n', b'data: {"text": "b', b'"}\n\ndata: [DONE]\n\n', b"", b"\xff"]
+    assert without_split_secrets(Redactor(environ={}), pieces, {}) is pieces
+
+
+def test_cuts_inside_an_event_keep_the_number_of_pieces_and_everything_around() -> None:
+    gate = Redactor(environ={})
+    whole = b"".join(f"data: {chat(part)}\n\n".encode() for part in parts_of(WORDS, 5))
+    expected = without_split_secrets(gate, [whole], {})[0]
+    source = random.Random(4)
+    for _ in range(50):
+        places = sorted(source.sample(range(len(whole)), 12))
+        pieces = [whole[a:b] for a, b in zip([0, *places], [*places, len(whole)], strict=True)]
+        out = without_split_secrets(gate, pieces, {})
+        assert len(out) == len(pieces)
+        assert b"".join(out) == expected
+    assert KEY.encode()[20:26] not in expected
