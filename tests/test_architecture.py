@@ -42,8 +42,8 @@ SIDEWAYS = {
 PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
-    "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step", "tool",
-    "verify",
+    "add_secret", "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step",
+    "tool", "verify",
 ]  # fmt: skip
 
 FILE_LINES_MAX = 400

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from playhead._api.reading import Run, find, load, runs, verify
     from playhead._api.recording import (
+        add_secret,
         agent,
         artifact,
         check,
@@ -52,6 +53,7 @@ _WHERE = {
     "ReplayHashMismatch": "playhead.errors",
     "Run": "playhead._api.reading",
     "RunNotFound": "playhead.errors",
+    "add_secret": "playhead._api.recording",
     "agent": "playhead._api.recording",
     "artifact": "playhead._api.recording",
     "check": "playhead._api.recording",
@@ -82,6 +84,7 @@ __all__ = [
     "Run",
     "RunNotFound",
     "__version__",
+    "add_secret",
     "agent",
     "artifact",
     "check",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
+from playhead import _limits
 from playhead.capture import guard
+from playhead.capture.guard import RecordingWarning
 from playhead.capture.record import Record
+from playhead.capture.redact import make_known
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Policy, Scope, live, policies
 from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around, is_method
@@ -239,6 +243,17 @@ def note(text: str, data: Any = None) -> None:
     scope = live()
     if scope is not None:
         _emit(scope, kinds.NoteAdded(text=_text(text), data=data))
+
+
+def add_secret(value: str) -> None:
+    """Redact a value from now on, wherever it stands and however it is encoded, in every run of this process.
+
+    What was recorded before stays as it is: say it before you use it. A value that is too short to be told from
+    ordinary text is refused with a warning, and not looked for.
+    """
+    if not make_known(value):
+        told = f"a secret of fewer than {_limits.SECRET_CHARACTERS_MIN} characters is not redacted by its value"
+        warnings.warn(RecordingWarning(told), stacklevel=2)
 
 
 def context_pack(pack: Any) -> None:

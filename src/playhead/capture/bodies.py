@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 import orjson
 
-from playhead.capture import dialects, redact_http
+from playhead.capture import dialects, redact_http, redact_stream
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_inside import Unopened, opened
 from playhead.event import wire
@@ -66,13 +67,35 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
         if answer.value is not raw and answer.form != wire.UNOPENED:
             pieces = [wire.write(answer.value, answer.form)]  # a secret was inside: what is kept is no longer encoded
     else:
-        if len(pieces) > 1 and redactor.suspicious(raw):
+        if (len(pieces) > 1 or answer.streamed) and redactor.suspicious(raw):
             pieces = redact_http.pieces(redactor, pieces, counts)
+            raw = b"".join(pieces)
+        if not speaks and _is_event_stream(answer.headers):
+            pieces = redact_stream.without_split_secrets(redactor, pieces, counts)
             raw = b"".join(pieces)
         _keep(redactor, answer, raw, counts)
     if len(answer.chunks) > 1 or answer.streamed:
         times = [(at - start) // 1000 for at in answer.times]
         answer.pieces = {"sizes": [len(piece) for piece in pieces], "at_us": times}
+
+
+def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> None:
+    """Take out of a kept stream what is secret only when its events are put together."""
+    raw, encoding = wire.write(answer.value, answer.form), header(answer.headers, "content-encoding")
+    encoded = answer.form == wire.BYTES and encoding not in ("", "identity")
+    pieces = [_opened(raw, encoding) if encoded else raw]
+    if answer.pieces is not None and not encoded and sum(answer.pieces["sizes"]) == len(raw):
+        ends = list(itertools.accumulate(answer.pieces["sizes"]))
+        pieces = [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    clean = redact_stream.without_split_secrets(redactor, pieces, counts)
+    if clean is not pieces:
+        answer.value, answer.form = wire.as_text(b"".join(clean))
+        if answer.pieces is not None:
+            answer.pieces = {**answer.pieces, "sizes": [len(piece) for piece in clean]}
+
+
+def _is_event_stream(headers: list[Pair]) -> bool:
+    return header(headers, "content-type").startswith(("text/event-stream", "application/x-ndjson"))
 
 
 def _keep(redactor: Redactor, answer: Answer, raw: bytes, counts: dict[str, int]) -> None:

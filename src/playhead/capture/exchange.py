@@ -15,7 +15,7 @@ import orjson
 
 from playhead import _limits
 from playhead.capture import dialects, guard, telemetry
-from playhead.capture.bodies import Answer, kept_answer, kept_request, parsed
+from playhead.capture.bodies import Answer, hide_split_secrets, kept_answer, kept_request, parsed
 from playhead.capture.dialects import Answered, Dialect
 from playhead.capture.headers import Spliced
 from playhead.capture.scope import Scope, current, muted, place, wrapped
@@ -241,6 +241,8 @@ class Exchange:
             answered = dialect.answered(answer.documents, answer.streamed)
         status, described = self._outcome(error, closed, answered)
         response = answered.response if answered is not None else answer.first
+        if answer.streamed and answer.form in (wire.TEXT, wire.BYTES):
+            self._hide_split_secrets(None if answered is None else answered.response)
         fields: dict[str, Any] = {"status": status}
         if response is not None:
             fields["response"] = response
@@ -255,6 +257,14 @@ class Exchange:
                 fields["model"] = answered.model
         after = self._scope.recording.turns.answered(self._scope, self._span, answered, status == "error")
         self._emit("model.responded", fields, described, spliced, after)
+
+    def _hide_split_secrets(self, assembled: Any) -> None:
+        """Look at the events of a stream together where what they say together looks like a secret, or is not known."""
+        recording = self._scope.recording
+        if assembled is None or recording.redactor.suspicious(orjson.dumps(assembled, default=str)):
+            counts: dict[str, int] = {}
+            hide_split_secrets(recording.redactor, self._answer, counts)
+            recording.count_redacted(counts)
 
     def _outcome(
         self, error: BaseException | None, closed: bool, answered: Answered | None

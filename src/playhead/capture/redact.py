@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import threading
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,21 @@ _INTEGER_MIN = 10 ** (_limits.SECRET_CHARACTERS_MIN - 1)
 _adding = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_adding.acquire, after_in_parent=_adding.release, after_in_child=_adding.release)
+
+
+_said: dict[str, None] = {}  # what the program itself made known, in order
+_all: weakref.WeakSet[Redactor] = weakref.WeakSet()
+
+
+def make_known(value: str) -> bool:
+    """Redact a value from now on, in every run of this process; False where it is too short to be looked for."""
+    value = value.strip()
+    if len(value) < _limits.SECRET_CHARACTERS_MIN:
+        return False
+    _said[value] = None
+    for redactor in list(_all):
+        redactor.add_known(value)
+    return True
 
 
 class Redactor:
@@ -82,6 +98,8 @@ class Redactor:
         self.noticed: set[Any] = set()  # what `redact_http` has learned from already
         self._quick = QuickTest(self._shapes)
         self._values = Values(frozenset(names), _placeholders(frozenset(names)))
+        _all.add(self)
+        self._add([(value, "known") for value in list(_said)])
         if "env" in self.rules:
             self.learn(os.environ if environ is None else environ)
 
@@ -355,7 +373,12 @@ def _custom(name: str, pattern: str) -> Rule:
     try:
         compiled(pattern)
     except re.error as problem:
-        raise ConfigError(f"redaction rule {name!r} is not a regular expression: {problem}") from None
+        raise ConfigError(
+            f"redaction rule {name!r} is not a regular expression: {problem}",
+            hint="It is one of Python's. In TOML, write it between single quotes, so that its backslashes stay.",
+        ) from None
+    if compiled(pattern).match(""):
+        raise ConfigError(f"redaction rule {name!r} fits the empty text, so it would fit everywhere")
     return Rule(name, pattern)
 
 

@@ -64,8 +64,10 @@ def is_example(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Say whether a text is no word and no name of a program: letters and digits that change places, or signs."""
-    if not re.search("[0-9]", value) or not re.search("[A-Za-z]", value) or _IDENTIFIERS.match(value):
+    if not re.search("[0-9]", value) or not re.search("[A-Za-z]", value):
         return False
+    if _IDENTIFIERS.match(value):  # `base64.b64encode`, unless a part of it is longer and wilder than any name
+        return any(len(part) >= 16 and len(re.findall("[0-9](?=[A-Za-z])", part)) >= 3 for part in value.split("."))
     changes = len(re.findall(r"[0-9](?=[^0-9])|[^0-9](?=[0-9])", value))
     digits = len(re.findall("[0-9]", value))
     return changes >= 3 or (digits >= 3 and len(value) >= 12) or bool(re.search(r"[!@#$%^*+=~?]", value))
