@@ -106,7 +106,9 @@ def test_no_bytes_make_it_raise(data: bytes, places: list[int]) -> None:
 
 
 def test_folded_and_repeated_headers_keep_their_order() -> None:
-    told, _ = followed(b"HTTP/1.1 200 OK\r\na: 1\r\nB: 2\r\n  more\r\na: 3\r\nno header\r\ncontent-length:0\r\n\r\n", [])
+    told, _ = followed(
+        b"HTTP/1.1 200 OK\r\na: 1\r\nB: 2\r\n  more\r\na: 3\r\nno header\r\ncontent-length:0\r\n\r\n", []
+    )
     assert told.headers == [(b"a", b"1"), (b"B", b"2 more"), (b"a", b"3"), (b"content-length", b"0")]
 
 
