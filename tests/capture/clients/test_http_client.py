@@ -7,6 +7,7 @@ import http.client
 import io
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,11 +17,11 @@ from typing import Any
 import pytest
 import requests
 import urllib3
+from tests.capture.clients.raw_server import ANSWERS, EVENTS, GZIPPED, JSON, RawServer, Seen, attempt, seen, whole
 
 import playhead
 from playhead.capture.scope import muted
 from playhead.event import wire
-from tests.capture.clients.raw_server import ANSWERS, EVENTS, GZIPPED, JSON, RawServer, Seen, attempt, seen, whole
 
 Get = Callable[[str], Any]
 
@@ -54,7 +55,7 @@ def by_http_client(url: str) -> Any:
         connection.request("GET", "/" + path)
         answer = connection.getresponse()
         pieces = []
-        while piece := answer.read1(6):
+        while piece := answer.read(6):
             pieces.append(piece)
         return answer.status, answer.getheaders(), pieces
     finally:
@@ -291,6 +292,8 @@ def test_a_request_whose_answer_nobody_asks_for_is_ended(server: RawServer, coll
     def drop(url: str) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
         connection.request("GET", "/hold-head")
+        while not server.got:
+            time.sleep(0.005)
         if collected:
             del connection
             gc.collect()
@@ -386,6 +389,19 @@ def test_a_tunnel_of_http_client_is_no_exchange_of_its_own(server: RawServer) ->
     server.refuse_tunnel = True
     found = seen(server, tunnelled)
     assert found.outcomes == [("error", None, "OSError")]
+
+
+def test_what_http_client_does_not_take_is_refused_as_before(server: RawServer) -> None:
+    def buffered(url: str) -> Any:
+        connection: Any = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection.request("GET", "/plain")
+        refused = attempt(lambda: connection.getresponse(buffering=True))  # as urllib3 1.26 tries it
+        read = refused, connection.getresponse().read()
+        connection.close()
+        return read
+
+    found = seen(server, buffered)
+    assert (found.answers, found.outcomes) == ([JSON], [("ok", 200, None)])
 
 
 def test_threads_at_once_do_not_mix_their_bytes(server: RawServer) -> None:

@@ -215,13 +215,13 @@ def _whole(body: Any) -> bytes | None:
 
 def _getresponse(not_ready: type[Exception], original: Any) -> Any:
     @functools.wraps(original)
-    def getresponse(self: Any, *args: Any, **options: Any) -> Any:
+    def getresponse(self: Any) -> Any:  # no more than the original takes: urllib3 1 tries whether there is more
         call: _Call | None = self.__dict__.pop(_CALL, None)
         if call is None:
-            return original(self, *args, **options)
+            return original(self)
         token = _awaiting.set(call)
         try:
-            response = original(self, *args, **options)
+            response = original(self)
         except not_ready:
             self.__dict__[_CALL] = call  # another answer has to be read first
             raise
