@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test test-hard check bench clean
+.PHONY: help demo test test-hard test-matrix check bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -17,11 +17,16 @@ demo: $(STAMP)  ## record a real agent run without an API key, show it, play it 
 
 test: $(STAMP) check  ## run the whole suite
 	@scripts/test-tools
+	@scripts/test-environments new plain >/dev/null
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-hard: $(STAMP)  ## run the long forms too: every byte flip, 200 kills, every system call failing
 	@scripts/test-tools
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hard or not hard' --timeout 3600 --hypothesis-profile search
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not matrix' --timeout 3600 --hypothesis-profile search
+
+test-matrix: $(STAMP)  ## run every SDK and framework against a scripted provider, bare and recorded
+	@scripts/test-environments >/dev/null
+	@$(BIN)/python -m pytest tests/matrix -n 2 --dist loadgroup -m 'matrix or not matrix'
 
 check: $(STAMP)  ## lint and type-check
 	@$(BIN)/ruff check src tests bench

@@ -12,7 +12,7 @@ from collections import Counter
 from playhead.testing import Embeddings, Failure, ReceivedRequest, Text, ToolCall, ToolCalls, Wire
 from playhead.testing.script import Answer
 
-_NAME = re.compile(rb"case:([a-z0-9_]+?)(?:_(\d+))?[:/?]")
+_NAME = re.compile(rb"case(?::|%3A)([a-z0-9_]+?)(?:_(\d+))?[:/?]")
 _LONG = "Es ist warm in Paris: 21 °C. In Oslo 是十二点半 🕧, und die Sonne scheint über dem Fjord. " * 3
 _ANSWER = Text("It is 21 degrees in Paris, and half past twelve in Oslo.")
 _WEATHER = ToolCalls((ToolCall("weather", {"city": "Paris"}),), text="I look it up.")

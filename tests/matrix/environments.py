@@ -69,7 +69,8 @@ class Environment:
             for name, value in os.environ.items()
             if not name.startswith(dropped) and name.lower() not in proxies
         }
-        return kept | {"PYTHONPATH": str(ROOT / "src"), "PLAYHEAD_GIT": "0"}
+        # botocore writes a set into its User-Agent: with a fixed seed two runs send the same.
+        return kept | {"PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0", "PLAYHEAD_GIT": "0"}
 
     def make(self) -> None:
         """Make it unless it is there. Whoever else is making it is waited for."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anthropic
-from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 MODEL = "claude-sonnet-4-5"
 FUNCTIONS: Any = [{"name": name, "description": tool.__doc__, "input_schema": CITY} for name, tool in TOOLS.items()]
@@ -154,27 +154,27 @@ def server_error(seen: list[Any]) -> Any:
     return ask("server_error")
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return ask("failing")
 
 
-@scenario
+@raising_scenario
 def refused(seen: list[Any]) -> Any:
     return ask("refused")
 
 
-@scenario
+@raising_scenario
 def cut_stream(seen: list[Any]) -> Any:
     return read_stream("cut_stream", seen)
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async(seen: list[Any]) -> Any:
     return await read_stream_async("cut_stream_async", seen)
 
 
-@scenario
+@raising_scenario
 def cut_body(seen: list[Any]) -> Any:
     return ask("cut_body")
 
@@ -215,12 +215,12 @@ def torn(seen: list[Any]) -> Any:
     return read_stream("torn", seen)
 
 
-@scenario
+@raising_scenario
 def timeout(seen: list[Any]) -> Any:
     return ask("timeout", timeout=0.3, max_retries=0)
 
 
-@scenario
+@raising_scenario
 async def cancelled(seen: list[Any]) -> Any:
     """Give up on a stream from outside after its first piece."""
     came = asyncio.Event()

@@ -7,7 +7,7 @@ from typing import Any
 
 from google import genai
 from google.genai import types
-from scenario import CITY, KEY, MANY, ROOT, TOOLS, clock, main, prompt, scenario, weather
+from scenario import CITY, KEY, MANY, ROOT, TOOLS, clock, main, prompt, raising_scenario, scenario, weather
 
 MODEL = "gemini-2.5-flash"
 DECLARED: Any = [
@@ -83,7 +83,7 @@ def sync(seen: list[Any]) -> Any:
     return ask("sync")
 
 
-@scenario
+@raising_scenario
 def forgotten(seen: list[Any]) -> Any:
     """Hold no client: it is closed before it is asked, and a recorder must not keep it alive."""
     return told(client().models.generate_content(model=MODEL, contents=prompt("forgotten")))
@@ -168,32 +168,32 @@ def server_error(seen: list[Any]) -> Any:
     return ask("server_error")
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return ask("failing")
 
 
-@scenario
+@raising_scenario
 def refused(seen: list[Any]) -> Any:
     return ask("refused")
 
 
-@scenario
+@raising_scenario
 def cut_stream(seen: list[Any]) -> Any:
     return read_stream("cut_stream", seen)
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async(seen: list[Any]) -> Any:
     return await read_stream_async("cut_stream_async", seen)
 
 
-@scenario
+@raising_scenario
 def cut_body(seen: list[Any]) -> Any:
     return ask("cut_body", retries=1)
 
 
-@scenario
+@raising_scenario
 async def cut_body_async(seen: list[Any]) -> Any:
     return await ask_async("cut_body_async", retries=1)
 
@@ -243,17 +243,17 @@ async def torn_async(seen: list[Any]) -> Any:
     return await read_stream_async("torn_async", seen)
 
 
-@scenario
+@raising_scenario
 def timeout(seen: list[Any]) -> Any:
     return ask("timeout", retries=1, timeout_ms=300)
 
 
-@scenario
+@raising_scenario
 async def timeout_async(seen: list[Any]) -> Any:
     return await ask_async("timeout_async", retries=1, timeout_ms=300)
 
 
-@scenario
+@raising_scenario
 async def cancelled(seen: list[Any]) -> Any:
     """Give up on a stream from outside after its first piece."""
     came = asyncio.Event()

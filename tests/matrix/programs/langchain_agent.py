@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import END, START, StateGraph
-from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 
 @tool
@@ -132,7 +132,7 @@ async def parallel_tools_async(seen: list[Any]) -> Any:
     return told(await create_agent(model(), [weather_async, clock]).ainvoke(asked("parallel_tools_async")))
 
 
-@scenario
+@raising_scenario
 def parallel_tools_broken(seen: list[Any]) -> Any:
     """Use a tool that raises: the agent ends with what it raised."""
     return told(create_agent(model(), [weather, broken_clock]).invoke(asked("parallel_tools_broken")))
@@ -185,12 +185,12 @@ def server_error(seen: list[Any]) -> Any:
     return model().invoke(prompt("server_error")).content
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return model().invoke(prompt("failing")).content
 
 
-@scenario
+@raising_scenario
 def cut_stream(seen: list[Any]) -> Any:
     for chunk in model().stream(prompt("cut_stream")):
         seen.append(chunk.content)

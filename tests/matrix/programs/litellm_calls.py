@@ -11,7 +11,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches a list of prices when it is imported
 
 import litellm
-from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 litellm.suppress_debug_info = True
 OPENAI = {"model": "openai/gpt-5", "api_base": f"{ROOT}/v1", "api_key": KEY}
@@ -140,17 +140,17 @@ async def server_error_async(seen: list[Any]) -> Any:
     return await ask_async("server_error_async", max_retries=2)
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return ask("failing", max_retries=1)
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async_claude(seen: list[Any]) -> Any:
     return await read_stream_async("cut_stream_async_claude", seen, CLAUDE)
 
 
-@scenario
+@raising_scenario
 def cut_stream(seen: list[Any]) -> Any:
     return read_stream("cut_stream", seen)
 
@@ -165,7 +165,7 @@ async def gzip_async_claude(seen: list[Any]) -> Any:
     return await ask_async("gzip_async_claude", CLAUDE)
 
 
-@scenario
+@raising_scenario
 async def timeout_async_claude(seen: list[Any]) -> Any:
     return await ask_async("timeout_async_claude", CLAUDE, timeout=0.3, max_retries=0)
 

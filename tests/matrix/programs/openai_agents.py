@@ -14,7 +14,7 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
-from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 set_tracing_disabled(True)  # else it sends its traces to the vendor
 
@@ -111,12 +111,12 @@ async def rate_limited_async(seen: list[Any]) -> Any:
     return (await Runner.run(agent_with(chat()), prompt("rate_limited_async"))).final_output
 
 
-@scenario
+@raising_scenario
 async def failing(seen: list[Any]) -> Any:
     return (await Runner.run(agent_with(chat()), prompt("failing"))).final_output
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async(seen: list[Any]) -> Any:
     run = Runner.run_streamed(agent_with(chat()), prompt("cut_stream_async"))
     async for event in run.stream_events():

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
-from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import CITY, KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 MODEL = "gpt-5"
 BASE = f"{ROOT}/v1"
@@ -159,32 +159,32 @@ def server_error(seen: list[Any]) -> Any:
     return ask("server_error")
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return ask("failing")
 
 
-@scenario
+@raising_scenario
 def refused(seen: list[Any]) -> Any:
     return ask("refused")
 
 
-@scenario
+@raising_scenario
 def cut_stream(seen: list[Any]) -> Any:
     return read_stream("cut_stream", seen)
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async(seen: list[Any]) -> Any:
     return await read_stream_async("cut_stream_async", seen)
 
 
-@scenario
+@raising_scenario
 def cut_body(seen: list[Any]) -> Any:
     return ask("cut_body")
 
 
-@scenario
+@raising_scenario
 def cut_head(seen: list[Any]) -> Any:
     return ask("cut_head", max_retries=0)
 
@@ -253,17 +253,17 @@ async def torn_async(seen: list[Any]) -> Any:
     return await read_stream_async("torn_async", seen)
 
 
-@scenario
+@raising_scenario
 def timeout(seen: list[Any]) -> Any:
     return ask("timeout", timeout=0.3, max_retries=0)
 
 
-@scenario
+@raising_scenario
 async def timeout_async(seen: list[Any]) -> Any:
     return await ask_async("timeout_async", timeout=0.3, max_retries=0)
 
 
-@scenario
+@raising_scenario
 async def cancelled(seen: list[Any]) -> Any:
     """Give up on a stream from outside after its first piece."""
     came = asyncio.Event()
@@ -282,7 +282,7 @@ async def cancelled(seen: list[Any]) -> Any:
     await task
 
 
-@scenario
+@raising_scenario
 async def cancelled_waiting(seen: list[Any]) -> Any:
     """Give up while the provider has not answered yet."""
     return await asyncio.wait_for(ask_async("cancelled_waiting"), 0.3)
@@ -302,7 +302,7 @@ def closed_early(seen: list[Any]) -> Any:
 
 @scenario
 def large(seen: list[Any]) -> Any:
-    messages = asked("large") + [{"role": "user", "content": "ä long text " * 40_000}]
+    messages = [*asked("large"), {"role": "user", "content": "ä long text " * 40_000}]
     with client() as made:
         answer = made.chat.completions.create(model=MODEL, messages=messages)
     return [answer.choices[0].finish_reason, len(answer.choices[0].message.content or "")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import io
+import json
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +21,7 @@ import httpx2
 import requests
 import requests.adapters
 import urllib3
-from scenario import KEY, MANY, ROOT, main, scenario
+from scenario import KEY, MANY, ROOT, main, raising_scenario, scenario
 
 BODY = {"words": "Grüße, 世界 🌍", "number": 1.5, "list": [1, 2, 3]}
 BYTES = bytes(range(256)) * 40
@@ -84,7 +85,7 @@ def requests_multipart(seen: list[Any]) -> Any:
     return requests.post(url("requests_multipart", status=201), files=files, data={"a": "b"}, timeout=10).status_code
 
 
-@scenario
+@raising_scenario
 def requests_retry(seen: list[Any]) -> Any:
     with requests.Session() as session:
         session.mount("http://", requests.adapters.HTTPAdapter(max_retries=BUSY_TWICE))
@@ -101,19 +102,19 @@ def requests_zstd(seen: list[Any]) -> Any:
     return requests.post(url("requests_zstd", encoding="zstd"), json=BODY, timeout=10).json()
 
 
-@scenario
+@raising_scenario
 def requests_cut(seen: list[Any]) -> Any:
     with requests.get(url("requests_cut", size=5000, split=700, chunked=1, cut=3), stream=True, timeout=10) as answer:
         for chunk in answer.iter_content(chunk_size=None):
             seen += latin([chunk])
 
 
-@scenario
+@raising_scenario
 def requests_cut_head(seen: list[Any]) -> Any:
     return requests.get(url("requests_cut_head", cut="before-head"), timeout=10).status_code
 
 
-@scenario
+@raising_scenario
 def requests_timeout(seen: list[Any]) -> Any:
     return requests.get(url("requests_timeout", delay_s=2), timeout=0.3).status_code
 
@@ -157,7 +158,7 @@ def urllib3_upload(seen: list[Any]) -> Any:
         return latin([pool.request("POST", url("urllib3_upload"), body=pieces(), chunked=True).data])
 
 
-@scenario
+@raising_scenario
 def urllib3_refused(seen: list[Any]) -> Any:
     """Ask where nobody listens."""
     with urllib3.PoolManager(retries=False) as pool:
@@ -247,7 +248,7 @@ async def aiohttp_encoded(seen: list[Any]) -> Any:
                 seen.append(await answer.json())
 
 
-@scenario
+@raising_scenario
 async def aiohttp_cut(seen: list[Any]) -> Any:
     async with (
         aiohttp.ClientSession() as session,
@@ -256,7 +257,7 @@ async def aiohttp_cut(seen: list[Any]) -> Any:
         return len(await answer.read())
 
 
-@scenario
+@raising_scenario
 async def aiohttp_timeout(seen: list[Any]) -> Any:
     patience = aiohttp.ClientTimeout(total=0.3)
     async with (
@@ -318,7 +319,7 @@ async def httpx1_async(seen: list[Any]) -> Any:
     return await httpx_async(httpx, "httpx1_async", seen)
 
 
-@scenario
+@raising_scenario
 def httpx1_cut(seen: list[Any]) -> Any:
     return httpx_cut(httpx, "httpx1_cut", seen)
 
@@ -333,7 +334,7 @@ async def httpx2_async(seen: list[Any]) -> Any:
     return await httpx_async(httpx2, "httpx2_async", seen)
 
 
-@scenario
+@raising_scenario
 def httpx2_cut(seen: list[Any]) -> Any:
     return httpx_cut(httpx2, "httpx2_cut", seen)
 
@@ -351,23 +352,20 @@ async def httpx2_gather(seen: list[Any]) -> Any:
 
 
 @scenario
-def botocore_s3(seen: list[Any]) -> Any:
-    """Put and get an object; the bucket is the path that gives back what it is sent."""
-    session = botocore.session.get_session()
-    config = botocore.config.Config(
-        s3={"addressing_style": "path"}, retries={"max_attempts": 1}, request_checksum_calculation="when_required"
-    )
-    client = session.create_client(
-        "s3",
+def botocore_bedrock(seen: list[Any]) -> Any:
+    """Ask a model of Bedrock; what comes back is what was sent."""
+    client = botocore.session.get_session().create_client(
+        "bedrock-runtime",
         region_name="eu-north-1",
-        endpoint_url=ROOT,
+        endpoint_url=f"{ROOT}/plain/case:botocore_bedrock",
         aws_access_key_id="none",
         aws_secret_access_key=KEY,
-        config=config,
+        config=botocore.config.Config(retries={"total_max_attempts": 2}),
     )
-    client.put_object(Bucket="plain", Key="case:botocore_s3/x", Body=BYTES)
-    answer = client.get_object(Bucket="plain", Key="case:botocore_s3/x")
-    return answer["Body"].read().decode()
+    answer = client.invoke_model(modelId="some.model-v1", body=json.dumps(BODY))
+    seen.append(json.loads(answer["body"].read()))
+    client.converse(modelId="some.model-v1", messages=[{"role": "user", "content": [{"text": "Grüße"}]}])
+    return answer["contentType"]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, scenario
+from scenario import KEY, MANY, ROOT, TOOLS, main, prompt, raising_scenario, scenario
 
 
 def provider() -> OpenAIProvider:
@@ -127,12 +127,12 @@ def rate_limited(seen: list[Any]) -> Any:
     return told(agent_with(chat(), seen).run_sync(prompt("rate_limited")))
 
 
-@scenario
+@raising_scenario
 def failing(seen: list[Any]) -> Any:
     return told(agent_with(chat(), seen).run_sync(prompt("failing")))
 
 
-@scenario
+@raising_scenario
 async def cut_stream_async(seen: list[Any]) -> Any:
     async with agent_with(chat(), seen).run_stream(prompt("cut_stream_async")) as run:
         async for text in run.stream_text(delta=True, debounce_by=None):

@@ -20,12 +20,19 @@ KEY = "test-not-a-key"
 MANY = 20  # calls at once
 
 _scenarios: dict[str, Callable[[list[Any]], Any]] = {}
+_raising: set[str] = set()
 
 
 def scenario(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     """Register a scenario under its name. It gets a list for what the user sees on the way."""
     _scenarios[function.__name__] = function
     return function
+
+
+def raising_scenario(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Register a scenario that ends with an exception."""
+    _raising.add(function.__name__)
+    return scenario(function)
 
 
 def prompt(name: str) -> str:
@@ -43,7 +50,7 @@ def main() -> None:
 
 def _outcome(function: Callable[[list[Any]], Any], runner: asyncio.Runner) -> dict[str, Any]:
     seen: list[Any] = []
-    outcome: dict[str, Any] = {"seen": seen}
+    outcome: dict[str, Any] = {"raises": function.__name__ in _raising, "seen": seen}
     try:
         if inspect.iscoroutinefunction(function):
             outcome["result"] = runner.run(function(seen))
@@ -51,8 +58,6 @@ def _outcome(function: Callable[[list[Any]], Any], runner: asyncio.Runner) -> di
             outcome["result"] = function(seen)
     except BaseException as error:
         outcome["error"] = described(error)
-        if not isinstance(error, Exception):
-            outcome["error"]["base"] = True
         traceback.print_exc()
     return outcome
 
