@@ -83,6 +83,11 @@ def case_of(request: ReceivedRequest) -> tuple[str, str | None]:
     return found[1].decode(), found[2].decode() if found[2] else None
 
 
+def tools_asked(scenario: str) -> list[ToolCall]:
+    """Return the tools that the model asks for in a scenario."""
+    return [call for answer in _script(scenario) if isinstance(answer, ToolCalls) for call in answer.calls]
+
+
 def _script(name: str) -> list[Answer]:
     while name not in SCRIPTS and "_" in name:
         name = name.rpartition("_")[0]

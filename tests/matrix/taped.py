@@ -26,8 +26,21 @@ class Taped:
     request: ReceivedRequest  # its headers have the values that were let through
     answered: bool  # the closing event is there
     status: int | None
+    headers: list[tuple[str, Any]]  # of the answer; a secret one is marked as redacted
     chunks: list[bytes]
     error: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RanTool:
+    """One tool as a recording holds it."""
+
+    scenario: str | None  # that of the model call that asked for it
+    name: str
+    input: Any
+    output: Any
+    error: Any
+    inferred: bool
 
 
 def events_of(store: Path) -> list[Any]:
@@ -50,6 +63,25 @@ def taped(events: Iterable[Any]) -> list[Taped]:
     return [_taped(event, closed.get(span)) for span, event in opened.items()]
 
 
+def tools(events: Iterable[Any]) -> list[RanTool]:
+    """Return the tools that were run, in the order in which they were begun."""
+    events = list(events)
+    asking = {event.span: _taped(event, None) for event in events if event.kind == "model.invoked"}
+    returned = {event.span: event.data for event in events if event.kind == "tool.returned"}
+    found = []
+    for event in events:
+        if event.kind == "tool.called":
+            data, end = event.data, returned.pop(event.span)
+            asked_by = asking.get(data.get("asked_by"))
+            scenario = None if asked_by is None else case_of(asked_by.request)[0]
+            inferred = bool(data.get("inferred"))
+            found.append(
+                RanTool(scenario, data["name"], data.get("input"), end.get("output"), end.get("error"), inferred)
+            )
+    assert returned == {}, "tools that returned twice, or were never called"
+    return found
+
+
 def of_scenario(exchanges: Iterable[Taped], scenario: str) -> list[Taped]:
     """Return those of one scenario."""
     return [exchange for exchange in exchanges if case_of(exchange.request)[0] == scenario]
@@ -66,6 +98,7 @@ def _taped(opening: Any, closing: Any) -> Taped:
         ReceivedRequest(sent["method"], path, headers, wire.request_bytes(opening.data)),
         closing is not None,
         (came.get("http") or came).get("status"),
+        [(name, value) for name, value in (came.get("http") or came).get("headers", ())],
         wire.response_chunks(came),
         came.get("error"),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.matrix import comparing, taped
 from tests.matrix.cases import cases
@@ -24,16 +26,23 @@ def test_every_exchange_is_in_the_timeline_once(entry: Entry, scenario: str, run
         assert found is not None, f"not recorded: {asked.method} {asked.path} {asked.body[:200]!r}"
         left.remove(found)
         assert found.answered, f"without an end: {asked.method} {asked.path}"
+        assert _names(found.request.headers) == _names(asked.headers)
         if any(word in scenario for word in GIVEN_UP):
             assert exchange.body.startswith(b"".join(found.chunks))
             continue
         assert found.status == exchange.status
+        assert _names(found.headers) == _names(exchange.headers)
         assert b"".join(found.chunks) == exchange.body
-        assert (found.error is not None) == (exchange.cut or exchange.status is None)
+        assert (found.error is not None) == (exchange.cut or exchange.status is None or exchange.status >= 400)
         if ("Transfer-Encoding", "chunked") in exchange.headers:
             assert [len(chunk) for chunk in found.chunks] == [len(chunk) for chunk in exchange.chunks]
     # What never reached the provider is there as well, and says why.
     assert all(one.status is None and one.error for one in left), left
+
+
+def _names(headers: list[tuple[str, Any]]) -> list[str]:
+    """Return the names as a receiver may rely on them: without regard to case, those that repeat as often as they do."""
+    return sorted(name.lower() for name, _ in headers)
 
 
 def _is_same(one: ReceivedRequest, other: ReceivedRequest) -> bool:
