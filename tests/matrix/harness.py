@@ -112,9 +112,10 @@ def _printed(
     entry: Entry, chosen: Environment, root: str, scenarios: Sequence[str], recorded: bool, place: Path
 ) -> str:
     """Run a program to its end and return what it printed, without what differs between any two runs."""
-    launcher = [str(HERE / "recorded.py")] if recorded else []
+    python = str(chosen.python)
+    launcher = [python, "-m", "playhead", "record", "--name", "matrix", "--"] if recorded else []
     done = subprocess.run(
-        [str(chosen.python), *launcher, str(entry.path), root, ",".join(scenarios)],
+        [*launcher, python, str(entry.path), root, ",".join(scenarios)],
         cwd=place,
         env=chosen.variables() | {"PLAYHEAD_DIR": str(place / ".playhead"), "MCP_LOG": str(place / "calls.jsonl")},
         stdin=subprocess.DEVNULL,
