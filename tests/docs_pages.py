@@ -9,6 +9,7 @@ run, and what it prints must be what the page shows, but for ids, times and dura
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -18,6 +19,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from playhead.testing import ReceivedRequest, ScriptedProvider, ToolCall, ToolCalls
+from playhead.testing.script import Loose
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -105,8 +109,23 @@ def environment(folder: Path) -> dict[str, str]:
         (programs / name).chmod(0o755)
     out = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     out["PATH"] = f"{programs}{os.pathsep}{out.get('PATH', os.defpath)}"
+    out |= {"OPENAI_BASE_URL": provider().base_url, "OPENAI_API_KEY": "sk-of-the-reader-0000"}
     more = {"HOME": str(folder), "USER": "ada", "LOGNAME": "ada", "NO_COLOR": "1", "PYTHONUTF8": "1"}
     return {**out, **more, "PYTHONPATH": str(ROOT / "src")}
+
+
+@functools.cache
+def provider() -> ScriptedProvider:
+    """Return the model that the readers' programs speak to."""
+
+    def answer(request: ReceivedRequest) -> Loose:
+        if "Read issue" in request.prompt:
+            return ToolCalls((ToolCall("read_issue", {"number": 1842}),))
+        return "Compare addresses in lower case."
+
+    started = ScriptedProvider(answer)
+    started.start()
+    return started
 
 
 def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -134,7 +153,7 @@ def run_command(command: str, folder: Path) -> str:
         cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
     )  # fmt: skip
-    return done.stdout.replace(f"{folder}/", "")
+    return done.stdout.replace(f"{folder}/", "").replace(str(Path(sys.executable).parent), "/home/ada/.venv/bin")
 
 
 def comparable(output: str) -> str:

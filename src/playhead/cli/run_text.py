@@ -191,6 +191,8 @@ def _label(row: Row) -> list[tuple[str, str]]:
     if row.detail:
         opens, closes = ("(", ")") if row.kind == "tool" else (" ", "")
         parts.append((f"{opens}{row.detail}{closes}", "dim" if row.kind == "step" else ""))
+    if row.inferred and row.kind == "tool":
+        parts.append((" · inferred", "dim"))
     if row.tokens_in is not None or row.tokens_out is not None:
         parts.append((f" · {row.tokens_in or 0:,} → {row.tokens_out or 0:,} tokens", ""))
     if row.kind == "policy.checked":

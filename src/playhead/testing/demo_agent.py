@@ -181,16 +181,8 @@ def _converse(messages: list[dict[str, Any]], **options: Any) -> str:
 
 
 def _ask(messages: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    request: dict[str, Any] = {"model": MODEL, "messages": list(messages), "tools": TOOLS, **options}
-    with playhead.model_call(provider="openai", model=MODEL, request=request) as call:
-        answer = _session.get().client.chat.completions.create(**request)
-        usage, choice = answer.usage, answer.choices[0]
-        call.respond(
-            answer.model_dump(mode="json"),
-            usage={"input": usage.prompt_tokens, "output": usage.completion_tokens} if usage else None,
-            finish=choice.finish_reason,
-        )
-    return choice.message
+    request: dict[str, Any] = {"model": MODEL, "messages": messages, "tools": TOOLS, **options}
+    return _session.get().client.chat.completions.create(**request).choices[0].message
 
 
 def _run_tools(calls: list[Any]) -> list[str]:

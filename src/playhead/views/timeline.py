@@ -47,6 +47,7 @@ class Row:
     tokens_in: int | None = None
     tokens_out: int | None = None
     folded: int = 1
+    inferred: bool = False  # nobody saw it happen: it was read off the model traffic
     children: list[Row] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -261,7 +262,7 @@ class Timeline:
         data = event.data if isinstance(event.data, dict) else {}
         view = SpanView(event)
         row = Row(event.seq, view.kind, text.cut(view.name, _limits.NAME_CHARACTERS_MAX), "", view.status, event.lane,
-                  event.elapsed_us)  # fmt: skip
+                  event.elapsed_us, inferred=data.get("inferred") is True)  # fmt: skip
         width = _limits.CELL_CHARACTERS_MAX
         match event.kind:
             case "tool.called":
