@@ -137,7 +137,7 @@ def test_every_setting_is_documented() -> None:
     found = {cells[0].strip("`"): cells for cells in rows(page("configuration"))}
     for item in fields(Settings):
         cells = found[item.name]
-        variable = "only in a file" if item.name == "redact_patterns" else f"`PLAYHEAD_{item.name.upper()}`"
+        variable = "only in a file" if item.name in ("redact_patterns", "prices") else f"`PLAYHEAD_{item.name.upper()}`"
         assert cells[1] == variable
         if isinstance(item.default, bool | str):
             assert cells[2] == f"`{str(item.default).lower() if isinstance(item.default, bool) else item.default}`"
