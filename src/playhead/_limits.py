@@ -27,7 +27,7 @@ RESOLVED_LINES_CACHED_MAX: Final = 512
 RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, since references may multiply without end
 
 # Traffic
-BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of an answer; of a longer one the beginning is kept, and that is counted
+BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is kept, and that is counted
 
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later

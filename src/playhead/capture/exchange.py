@@ -8,6 +8,7 @@ model call; otherwise it is plain HTTP.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,7 +26,9 @@ from playhead.event.plain import describe_error
 from playhead.ledger.writer import Around
 
 Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
+Closed = dict[str, Any] | None  # why an answer was left before its end
 _CLOSED = {"type": "ClosedByClient", "message": "the client stopped reading before the end"}
+_RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the answer did"}
 
 
 def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: bool = False) -> Exchange | None:
@@ -38,9 +41,16 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
     if muted.get():
         return None
     scope = place()
-    if scope is None or not (scope.recording.captures or wrapped.get()) or telemetry.is_export(method, url):
+    if scope is None or not (scope.recording.captures or wrapped.get()):
         return None
-    exchange = Exchange(scope, method, url, headers)
+    try:
+        exchange = Exchange(scope, method, url, headers)
+        if telemetry.is_export(method, url, exchange.headers):
+            return None
+    except Exception as problem:
+        guard.absorb(problem, scope.recording, f"a request to {url}")
+        return None
+    exchange.begun()
     if body is not None:
         if tells and dialects.find(method, url) is not None:
             exchange.sent(body)
@@ -53,18 +63,19 @@ class Exchange:
     """One request and its answer."""
 
     __slots__ = (
-        "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_method", "_opened", "_scope", "_sending",
-        "_span", "_start", "_status", "_url",
+        "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_inside", "_method", "_opened", "_scope",
+        "_sending", "_sent_bytes", "_span", "_start", "_status", "_url", "headers",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
         self._scope = self._inside = scope
         self._method = method
         self._url = url
-        self._headers = _texts(headers)
+        self.headers = _texts(headers)
         self._dialect: Dialect | None = None
         self._span: str | None = None
         self._sending: list[bytes] = []
+        self._sent_bytes = 0
         self._opened = self._ended = False
         self._status: int | None = None
         self._head_us: int | None = None
@@ -73,9 +84,16 @@ class Exchange:
 
     # What an adapter tells.
 
+    def begun(self) -> None:
+        """Let the run know of this exchange, so that it can end it with itself."""
+        self._scope.recording.turns.exchanges[id(self)] = weakref.ref(self)
+
     def sent(self, piece: bytes) -> None:
         """Take in a piece of a request body that is sent as it is made."""
-        self._sending.append(piece if type(piece) is bytes else bytes(piece))
+        if isinstance(piece, (bytes, bytearray, memoryview)):  # anything else is for the client to refuse
+            self._sent_bytes += len(piece)
+            if self._sent_bytes <= _limits.BODY_BYTES_MAX:
+                self._sending.append(bytes(piece))
 
     @property
     def recorded(self) -> bool:
@@ -112,7 +130,7 @@ class Exchange:
 
     def chunk(self, data: bytes) -> None:
         """Take in a piece of the answer's body, as it came, still encoded."""
-        if data:
+        if data and not self._ended:
             answer = self._answer
             answer.size += len(data)
             if answer.size <= _limits.BODY_BYTES_MAX:
@@ -121,7 +139,15 @@ class Exchange:
 
     def end(self, error: BaseException | None = None, *, closed: bool = False) -> None:
         """Record the answer: whole, failed with an error, or left by the client before its end (`closed`)."""
-        if self._ended:
+        self._end(error, _CLOSED if closed else None)
+
+    def run_ends(self) -> None:
+        """Record what has come so far, since nothing can be recorded later."""
+        self._end(None, _RUN_ENDED)
+
+    def _end(self, error: BaseException | None, closed: Closed) -> None:
+        # Taken out in one step: of several threads that end it, one goes on.
+        if self._scope.recording.turns.exchanges.pop(id(self), None) is None:
             return
         self._ended = True
         self.opened()
@@ -143,12 +169,14 @@ class Exchange:
 
     def _open(self, body: bytes) -> None:
         recording = self._scope.recording
-        recording.learn_from_request(self._headers, self._url)
+        recording.learn_from_request(self.headers, self._url)
         counts: dict[str, int] = {}
-        value, form = kept_request(recording.redactor, body, self._headers, counts)
+        value, form = kept_request(recording.redactor, body, self.headers, counts)
         if form == wire.UNOPENED:
             recording.lose("body_unopened")
-        pairs = recording.headers.pairs(self._headers, True, counts)
+        if self._sent_bytes > _limits.BODY_BYTES_MAX:
+            recording.lose("body_too_large")
+        pairs = recording.headers.pairs(self.headers, True, counts)
         method, url = orjson.dumps(self._method), recording.headers.url(self._url, counts)
         found = None if self._scope.span in recording.turns.by_hand else dialects.find(self._method, self._url)
         request = None if found is None else parsed(value, form)
@@ -206,7 +234,7 @@ class Exchange:
 
     # How the answer is recorded.
 
-    def _close(self, error: BaseException | None, closed: bool) -> None:
+    def _close(self, error: BaseException | None, closed: Closed) -> None:
         recording, answer = self._scope.recording, self._answer
         counts: dict[str, int] = {}
         if answer.size > _limits.BODY_BYTES_MAX:
@@ -225,7 +253,7 @@ class Exchange:
             described = None if error is None else describe_error(error)
             status: kinds.Status = outcome(error)
             if closed:
-                status, described = "cancelled", _CLOSED
+                status, described = "cancelled", closed
             fields: dict[str, Any] = {"outcome": status}
             if answer.form != wire.NONE:
                 fields["body"] = answer.value
@@ -234,7 +262,7 @@ class Exchange:
             spliced = Spliced(b'"http":{' + b",".join(told), pairs, b"}", "/http/headers")
             self._close_model(self._dialect, error, closed, spliced)
 
-    def _close_model(self, dialect: Dialect, error: BaseException | None, closed: bool, spliced: Spliced) -> None:
+    def _close_model(self, dialect: Dialect, error: BaseException | None, closed: Closed, spliced: Spliced) -> None:
         answer = self._answer
         answered: Answered | None = None
         if answer.documents is not None and self._status is not None and self._status < 400:
@@ -267,7 +295,7 @@ class Exchange:
             recording.count_redacted(counts)
 
     def _outcome(
-        self, error: BaseException | None, closed: bool, answered: Answered | None
+        self, error: BaseException | None, closed: Closed, answered: Answered | None
     ) -> tuple[kinds.Status, dict[str, Any] | None]:
         if error is not None:
             return outcome(error), describe_error(error)
@@ -277,7 +305,7 @@ class Exchange:
         if answered is not None and answered.error is not None:
             return "error", {"type": "ProviderError", "message": _complaint({"error": answered.error})}
         if closed and not (answered is not None and answered.finish):
-            return "cancelled", _CLOSED  # many clients hang up right after the last event, which is no loss
+            return "cancelled", closed  # many clients hang up right after the last event, which is no loss
         return "ok", None
 
     def _emit(

@@ -1,26 +1,70 @@
-"""Tell the exports of telemetry from the traffic of an agent: they are about the run and no part of it."""
+"""Tell the exports of telemetry from the traffic of an agent: they are about the run and no part of it.
+
+A host alone says little: an agent may search the logs of Datadog, fetch a prompt from Langfuse, or ask a model through
+a gateway of Helicone. So an export is known by where its exporter sends it, and by what it sends.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from urllib.parse import urlsplit
 
-_HOSTS = re.compile(
-    r"(?:^|\.)(?:smith\.langchain\.com|langfuse\.com|logfire[a-z0-9.-]*\.pydantic\.dev|posthog\.com|sentry\.io"
-    r"|datadoghq\.(?:com|eu)|honeycomb\.io|arize\.com|traceloop\.com|helicone\.ai|wandb\.ai|comet\.com|mixpanel\.com"
-    r"|segment\.io|amplitude\.com|scarf\.sh)$"
+from playhead.capture.dialects import split
+
+# Host and path together, as `host/path`.
+_EXPORTS = re.compile(
+    r"""
+      ^[^/]*/(?:.*/)?v1/traces/ingest$                                      # the OpenAI Agents SDK
+    | ^[^/]*/(?:.*/)?api/public/(?:ingestion$|otel/)                        # Langfuse, on any host
+    | ^[^/]*/(?:.*/)?runs/(?:batch|multipart)$                              # LangSmith, on any host
+    | ^(?:[^/]*\.)?smith\.langchain\.com/(?:.*/)?(?:runs(?:/[0-9a-f-]{36})?|otel/v1/traces|v1/metadata/submit)$
+    | ^[^/]*/api/[0-9]+/(?:envelope|store)$                                 # Sentry, on any host
+    | ^[^/]*\.i\.posthog\.com/ | ^(?:app|eu|us)\.posthog\.com/(?:batch|capture|e|i/v0/e|track)$
+    | ^[^/]*intake[^/]*\.datadoghq\.(?:com|eu)/
+    | ^(?:localhost|127\.0\.0\.1)/(?:v0\.[0-9]/traces|telemetry/proxy/|evp_proxy/)
+    | ^[^/]*\.honeycomb\.io/1/(?:batch|events)/
+    | ^[^/]*helicone\.ai/(?:.*/)?(?:oai|anthropic|custom|trace)/v1/log$
+    | ^trace\.wandb\.ai/ | ^api\.wandb\.ai/(?:graphql$|files/)
+    | ^[^/]*\.comet\.com/(?:.*/)?v1/private/(?:traces|spans)(?:/batch)?(?:/[^/]*)?$
+    | ^api\.braintrust\.dev/logs3$
+    | ^(?:api|otlp)\.agentops\.ai/
+    | ^api(?:-eu)?\.mixpanel\.com/(?:track|engage|import|groups)$
+    | ^[^/]*\.segment\.(?:io|com)/v1/(?:batch|track|identify|page|group|screen|alias)$
+    | ^api[0-9]?\.(?:eu\.)?amplitude\.com/(?:2/httpapi|batch|identify)$
+    | ^(?:[^/]*\.)?scarf\.sh/
+    | ^huggingface\.co/api/telemetry/
+    """,
+    re.VERBOSE,
 )
-# OpenTelemetry collectors, the tracing of the OpenAI Agents SDK, LangSmith on a host of one's own, Langfuse likewise.
-_PATHS = re.compile(
-    r"/v1/traces/ingest$|/v1/(?:traces|metrics|logs)$|/runs/(?:batch|multipart)$|/api/public/(?:ingestion|otel/)"
-)
+_COLLECTOR = re.compile(r"/v1/(?:traces|metrics|logs)$")  # of OpenTelemetry; others have such paths too
+_PORT = re.compile(r":[0-9]*$")
+_READING = ("GET", "OPTIONS")
+_ALWAYS = ("scarf.sh",)  # counts visits by what is fetched
+
+NO, YES, BY_HEADERS = 0, 1, 2
+
+
+def is_export(method: str, url: str, headers: Iterable[tuple[str, str]]) -> bool:
+    """Say whether a request carries telemetry."""
+    found = _by_address(method, url)
+    return found == YES or (found == BY_HEADERS and any(_tells(name.lower(), value.lower()) for name, value in headers))
 
 
 @lru_cache(maxsize=256)
-def is_export(method: str, url: str) -> bool:
-    """Say whether a request carries telemetry."""
-    parts = urlsplit(url)
-    return _HOSTS.search(parts.hostname or "") is not None or (
-        method != "GET" and _PATHS.search(parts.path) is not None
-    )
+def _by_address(method: str, url: str) -> int:
+    authority, path = split(url)
+    host = _PORT.sub("", authority.rpartition("@")[2].lower())
+    address = f"{host}{path}"
+    if method.upper() in _READING and not host.endswith(_ALWAYS):
+        return NO
+    if _EXPORTS.search(address) or _EXPORTS.search(f"{address}/"):
+        return YES
+    return BY_HEADERS if _COLLECTOR.search(address) else NO
+
+
+def _tells(name: str, value: str) -> bool:
+    """Say whether a header is one of an exporter: they send Protobuf, or name themselves."""
+    if name == "content-type":
+        return value.startswith("application/x-protobuf")
+    return name == "user-agent" and ("otlp" in value or "otel" in value or "opentelemetry" in value)

@@ -48,6 +48,7 @@ class Turns:
     open: dict[Place, _Turn] = field(default_factory=dict)
     tools: set[str | None] = field(default_factory=set)  # open spans of tools
     by_hand: set[str | None] = field(default_factory=set)  # open spans of model calls that the author records
+    exchanges: dict[int, Any] = field(default_factory=dict)  # by id, weakly: those whose answer is not recorded yet
     _counted: dict[Place, int] = field(default_factory=dict)
     _asked: dict[Place, tuple[str, Any, int]] = field(default_factory=dict)  # the last question, until it is answered
     _wanted: list[_Wanted] = field(default_factory=list)
@@ -122,7 +123,10 @@ class Turns:
                     self._end(place)
 
     def run_ends(self) -> None:
-        """End every turn that is still open."""
+        """End every exchange and every turn that is still open."""
+        for known in list(self.exchanges.values()):
+            if (exchange := known()) is not None:
+                exchange.run_ends()
         with self.lock:
             for place in list(self.open):
                 self._end(place)

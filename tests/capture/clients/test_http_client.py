@@ -439,8 +439,9 @@ def test_what_is_muted_is_not_recorded(server: RawServer) -> None:
 def test_an_answer_read_after_the_run_is_given_whole(server: RawServer) -> None:
     with playhead.record("short"):
         answer = requests.get(server.url + "/stream", stream=True, timeout=5)
-    with pytest.warns(playhead.RecordingWarning):
-        assert answer.content == b"".join(EVENTS)
+    assert answer.content == b"".join(EVENTS)
+    (received,) = [event for event in playhead.load("@last").events() if event.kind == "http.received"]
+    assert (received.data["outcome"], received.data["error"]["type"]) == ("cancelled", "RunEnded")
     assert by_requests(server.url + "/plain")[2] == JSON
 
 

@@ -79,6 +79,8 @@ def test_a_request_by_curl_is_named_without_its_secrets(patched: None) -> None:
         coroutine = AsyncSession().request("POST", "https://host.example/b")
         with pytest.raises(StopIteration, match="host"):
             coroutine.send(None)
-        Session().request("POST", "https://collector.example/v1/traces")
+        Session().request(
+            "POST", "https://collector.example/v1/traces", headers={"Content-Type": "application/x-protobuf"}
+        )
     assert gaps() == [("curl_cffi", "https://host.example/a"), ("curl_cffi", "https://host.example/b")]
     assert Session().request("GET", "https://host.example/") == ("GET", "https://host.example/", {})

@@ -90,8 +90,14 @@ class _Passing:
     def __init__(self, exchange: Exchange, inner: Any) -> None:
         self._exchange, self._inner = exchange, inner
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)  # for those who know what they hold
+
 
 class _Receiving(_Passing):
+    def __del__(self) -> None:
+        self._exchange.end(closed=True)  # nobody read it to its end, and nobody closed it
+
     def __iter__(self) -> Any:
         exchange = self._exchange
         try:
@@ -113,6 +119,9 @@ class _Receiving(_Passing):
 
 
 class _ReceivingAsync(_Passing):
+    def __del__(self) -> None:
+        self._exchange.end(closed=True)
+
     async def __aiter__(self) -> Any:
         exchange = self._exchange
         try:
@@ -141,11 +150,22 @@ class _Sent(_Passing):
 
 class _Sending(_Sent):
     def __iter__(self) -> Any:
-        for piece in self._inner:
-            if not self._told:
-                self._exchange.sent(piece)
-            yield piece
+        pieces = self._inner if self._told else self._made()
+        yield from pieces
         self._exchange.opened()  # the transport asks for more when the last piece has left
+
+    def _made(self) -> Any:
+        pieces = iter(self._inner)
+        while True:
+            token = muted.set(False)  # what the agent asks for to make a piece is no part of this exchange
+            try:
+                piece = next(pieces)
+            except StopIteration:
+                return
+            finally:
+                muted.reset(token)
+            self._exchange.sent(piece)
+            yield piece
 
     def close(self) -> None:
         self._inner.close()
@@ -153,11 +173,23 @@ class _Sending(_Sent):
 
 class _SendingAsync(_Sent):
     async def __aiter__(self) -> Any:
-        async for piece in self._inner:
-            if not self._told:
-                self._exchange.sent(piece)
+        pieces = self._inner if self._told else self._made()
+        async for piece in pieces:
             yield piece
         self._exchange.opened()
+
+    async def _made(self) -> Any:
+        pieces = aiter(self._inner)
+        while True:
+            token = muted.set(False)
+            try:
+                piece = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            finally:
+                muted.reset(token)
+            self._exchange.sent(piece)
+            yield piece
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -55,7 +55,9 @@ def _calling(original: Any) -> Any:
 def _requesting(original: Any) -> Any:
     @functools.wraps(original)
     def request(self: Any, method: Any, url: Any, *args: Any, **options: Any) -> Any:
-        if not telemetry.is_export(str(method), str(url), ()):
+        headers = options.get("headers")
+        pairs = headers.items() if isinstance(headers, Mapping) else ()
+        if not telemetry.is_export(str(method), str(url), [(str(name), str(value)) for name, value in pairs]):
             tell("curl_cffi", lambda: without_secrets(str(url)))
         return original(self, method, url, *args, **options)
 
