@@ -7,6 +7,7 @@ a matter of chance. The work submitted to them does.
 from __future__ import annotations
 
 import contextvars
+import functools
 import os
 import threading
 from types import ModuleType
@@ -20,16 +21,18 @@ _lock = threading.Lock()
 _open = 0
 _patches = Patches()
 _watch: AfterImport | None = None
+_era = 0  # of patches: what an earlier one put below somebody else's is not to speak again
 _submitting = threading.local()
 _forking: contextvars.Context | None = None
 
 
 def install() -> None:
     """Patch the places where concurrent work begins; counted, so that every call needs one `uninstall`."""
-    global _open, _watch
+    global _open, _watch, _era
     with _lock:
         _open += 1
         if _open == 1:
+            _era += 1
             _patches.replace(threading.Thread, "start", _start)
             # Imported by whoever uses them: asyncio loads ssl, which a program may want to patch before that.
             _watch = AfterImport({"concurrent.futures.thread": _patch_executor, "asyncio.base_events": _patch_loop})
@@ -75,8 +78,11 @@ def _child_context() -> contextvars.Context | None:
 
 
 def _start(original: Any) -> Any:
+    era = _era
+
+    @functools.wraps(original)
     def start(self: threading.Thread) -> None:
-        if not getattr(_submitting, "now", False):
+        if era == _era and not getattr(_submitting, "now", False):
             context, run = _child_context(), self.run
             if context is not None:
                 self.run = lambda: context.run(run)  # type: ignore[method-assign]
@@ -86,8 +92,11 @@ def _start(original: Any) -> Any:
 
 
 def _submit(original: Any) -> Any:
+    era = _era
+
+    @functools.wraps(original)
     def submit(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        context = _child_context()
+        context = _child_context() if era == _era else None
         if context is None:
             return original(self, function, *args, **kwargs)
         _submitting.now = True
@@ -100,8 +109,11 @@ def _submit(original: Any) -> Any:
 
 
 def _create_task(original: Any) -> Any:
+    era = _era
+
+    @functools.wraps(original)
     def create_task(self: Any, coro: Any, **options: Any) -> Any:
-        if options.get("context") is None and (context := _child_context()) is not None:
+        if era == _era and options.get("context") is None and (context := _child_context()) is not None:
             # The task copies the context that it is made in. A task factory of the agent may know no `context`.
             return context.run(original, self, coro, **options)
         return original(self, coro, **options)

@@ -1,0 +1,158 @@
+"""What is replaced is put back by identity, and what somebody else put over it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import Any
+
+import pytest
+
+import playhead
+from playhead.capture.patches import Patches
+
+
+class Base:
+    def greet(self) -> str:
+        return "hello"
+
+
+class Derived(Base):
+    pass
+
+
+def test_a_patch_is_taken_back_by_identity() -> None:
+    original, patches = Base.__dict__["greet"], Patches()
+    patches.replace(Base, "greet", lambda inner: lambda self: inner(self) + "!")
+    patches.replace(Base, "greet", lambda inner: lambda self: inner(self) + "?")
+    assert Base().greet() == "hello!?"
+    patches.restore()
+    assert Base.__dict__["greet"] is original
+    patches.restore()
+    assert Base.__dict__["greet"] is original
+
+
+def test_what_an_owner_inherits_is_not_patched_on_it() -> None:
+    with pytest.raises(KeyError):
+        Patches().replace(Derived, "greet", lambda inner: inner)
+
+
+def test_a_patch_of_somebody_else_over_ours_stays() -> None:
+    original, patches = Base.__dict__["greet"], Patches()
+    patches.replace(Base, "greet", lambda inner: lambda self: inner(self) + "!")
+    ours = Base.__dict__["greet"]
+
+    def theirs(self: Base) -> str:
+        return ours(self) + " and theirs"
+
+    Base.greet = theirs  # type: ignore[method-assign]
+    patches.restore()
+    assert Base.__dict__["greet"] is theirs
+    Base.greet = original  # type: ignore[method-assign]
+
+
+PLACES: list[tuple[Any, str]] = [
+    (threading.Thread, "start"),
+    (concurrent.futures.ThreadPoolExecutor, "submit"),
+    (asyncio.BaseEventLoop, "create_task"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
+def test_lanes_are_counted_once_though_somebody_patched_over_an_earlier_run(
+    owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = owner.__dict__[name]
+    try:
+        with playhead.record("earlier"):
+            ours = owner.__dict__[name]
+
+            def theirs(self: Any, *args: Any, **options: Any) -> Any:
+                return ours(self, *args, **options)
+
+            setattr(owner, name, theirs)
+        with playhead.record("later"):
+            _spawn(name)
+            _spawn(name)
+    finally:
+        setattr(owner, name, original)
+    events = playhead.load("later").events()
+    assert [event.lane for event in events if event.kind == "note.added"] == ["0.1", "0.2"]
+
+
+def _spawn(name: str) -> None:
+    if name == "start":
+        thread = threading.Thread(target=playhead.note, args=("here",))
+        thread.start()
+        thread.join()
+    elif name == "submit":
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(playhead.note, "here").result()
+    else:
+
+        async def note() -> None:
+            playhead.note("here")
+
+        async def main() -> None:
+            await asyncio.get_running_loop().create_task(note())
+
+        # The loop makes a task for `main` as well, which has a lane of its own.
+        loop = asyncio.new_event_loop()
+        try:
+            future = loop.create_task(note())
+            loop.run_until_complete(future)
+        finally:
+            loop.close()
+
+
+def test_a_module_that_is_reloaded_while_a_run_is_open_is_recorded_and_restored() -> None:
+    """In a process of its own, since the classes of a reloaded module are others for good."""
+    program = textwrap.dedent("""
+        import importlib, sys, playhead, httpx2, httpx2._transports.default as default
+        from playhead.testing import ScriptedProvider
+        with ScriptedProvider() as provider:
+            with playhead.record("reloaded"):
+                importlib.reload(default)
+                fresh = default.HTTPTransport.__dict__["handle_request"]
+                with httpx2.Client(transport=default.HTTPTransport()) as client:
+                    client.get(provider.root_url + "/plain/a")
+            assert default.HTTPTransport.__dict__["handle_request"] is fresh.__wrapped__
+        kinds = [event.kind for event in playhead.load("@last").events()]
+        assert kinds.count("http.sent") == kinds.count("http.received") == 1, kinds
+        assert not any("playhead" in type(finder).__module__ for finder in sys.meta_path)
+    """)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_a_library_that_is_imported_after_the_run_opened_is_recorded() -> None:
+    program = textwrap.dedent("""
+        import sys, playhead
+        from playhead.testing import ScriptedProvider
+        with ScriptedProvider(["Hello."]) as provider, playhead.record("late"):
+            assert "httpx2" not in sys.modules and "openai" not in sys.modules
+            import httpx, openai
+            with httpx.Client() as client:
+                client.get(provider.root_url + "/plain/a")
+            with openai.OpenAI(base_url=provider.base_url, api_key="none") as client:
+                client.responses.create(model="gpt-5", input="?")
+        kinds = [event.kind for event in playhead.load("@last").events()]
+        assert kinds.count("http.sent") == kinds.count("model.invoked") == 1, kinds
+    """)
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_library_of_another_shape_is_named_as_a_gap_and_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("httpx2._transports.default")
+    monkeypatch.delattr(module.HTTPTransport, "handle_request")
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    with playhead.record("other"):
+        pass
+    gaps = [event.data for event in playhead.load("@last").events() if event.kind == "gap.noted"]
+    assert [(gap["reason"], gap["count"], gap["detail"]["source"]) for gap in gaps] == [
+        ("not_captured", 0, "httpx2._transports.default")
+    ]
