@@ -31,7 +31,7 @@ CORE = {
         "gather", "threads", "gzip_stream", "cancelled", "closed_early", "responses_tools", "embeddings",
     },
     "anthropic_sdk": {"asynchronous", "stream_manager", "tools", "server_error", "cut_body", "torn"},
-    "google_sdk": {"sync", "forgotten", "stream_async", "automatic_tools", "cut_stream_async", "gather"},
+    "google_sdk": {"sync", "forgotten", "stream_async", "tools", "cut_stream_async", "gather"},
     "plain_http": {
         "requests_session", "requests_stream", "requests_cut", "requests_threads", "urllib3_chunked", "urllib_request",
         "http_client", "aiohttp_calls", "aiohttp_stream", "aiohttp_encoded", "httpx1_calls", "httpx2_async",
