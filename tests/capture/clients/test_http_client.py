@@ -450,7 +450,8 @@ def test_the_file_of_an_answer_still_knows_its_connection(server: RawServer) -> 
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
         connection.request("GET", "/until-close")
         answer = connection.getresponse()
-        kinds: Any = (type(answer.fp), answer.fileno() > 0, type(answer.fp.raw._sock), answer.peek(4)[:2])
+        fp: Any = answer.fp
+        kinds = (type(fp), answer.fileno() > 0, type(fp.raw._sock), fp.name > 0, fp.mode, answer.peek(4)[:2])
         return kinds, answer.readline(), answer.read(), answer.isclosed()
 
     assert isinstance(seen(server, look), Seen)

@@ -73,14 +73,15 @@ def gaps_so_far() -> list[Any]:
     return [event for event in playhead.load("@last").events() if event.kind == "gap.noted"]
 
 
-def test_a_request_by_curl_is_named_without_its_secrets(patched: None) -> None:
+def test_a_request_by_curl_is_named_once_for_each_host(patched: None) -> None:
     with playhead.record("calls"):
         assert Session().request("GET", "https://user:word@host.example/a?key=1", timeout=3)[2] == {"timeout": 3}
-        coroutine = AsyncSession().request("POST", "https://host.example/b")
+        Session().request("GET", "https://host.example/another")
+        coroutine = AsyncSession().request("POST", "https://host.example:444/b")
         with pytest.raises(StopIteration, match="host"):
             coroutine.send(None)
         Session().request(
             "POST", "https://collector.example/v1/traces", headers={"Content-Type": "application/x-protobuf"}
         )
-    assert gaps() == [("curl_cffi", "https://host.example/a"), ("curl_cffi", "https://host.example/b")]
+    assert gaps() == [("curl_cffi", "https://host.example"), ("curl_cffi", "https://host.example:444")]
     assert Session().request("GET", "https://host.example/") == ("GET", "https://host.example/", {})

@@ -106,6 +106,9 @@ def _send(whole: type, original: Any) -> Any:
             return await original(self, conn)
         tap = _Tap(self, whole)
         setattr(protocol, _TAP, tap)
+        transport = protocol.transport
+        if type(transport).__module__.startswith("uvloop"):
+            transport.set_protocol(protocol)  # it keeps the methods that it found first, which may be from before us
         try:
             return await original(self, conn)
         except BaseException as error:

@@ -272,10 +272,14 @@ def _begin_response(cut: type[Exception], original: Any) -> Any:
 
 
 class _Tap(io.RawIOBase):
-    """Read from a connection, and tell what came."""
+    """Read from a connection, and tell what came.
+
+    No `__getattr__`: the buffer above asks before every read for an attribute that a file has only once it is closed.
+    """
 
     def __init__(self, inner: Any, exchange: Exchange, answer: http1.Answer, cut: type[Exception]) -> None:
         self._inner, self._exchange, self._answer, self._cut = inner, exchange, answer, cut
+        self._sock = getattr(inner, "_sock", None)  # where many a recipe finds the socket of an answer
 
     def readable(self) -> bool:
         """Say yes."""
@@ -309,5 +313,12 @@ class _Tap(io.RawIOBase):
         number: int = self._inner.fileno()
         return number
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    @property
+    def name(self) -> Any:
+        """Return the name of the connection's file."""
+        return self._inner.name
+
+    @property
+    def mode(self) -> Any:
+        """Return the mode of the connection's file."""
+        return self._inner.mode

@@ -58,16 +58,16 @@ def _requesting(original: Any) -> Any:
         headers = options.get("headers")
         pairs = headers.items() if isinstance(headers, Mapping) else ()
         if not telemetry.is_export(str(method), str(url), [(str(name), str(value)) for name, value in pairs]):
-            tell("curl_cffi", lambda: without_secrets(str(url)))
+            tell("curl_cffi", lambda: without_secrets(str(url), path=False))
         return original(self, method, url, *args, **options)
 
     return request
 
 
-def without_secrets(url: str) -> str:
+def without_secrets(url: str, *, path: bool = True) -> str:
     """Return an address without what may be secret in it: user, password, query."""
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path if path else "", "", ""))
 
 
 def _text(value: Any) -> str:
