@@ -11,12 +11,13 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead import _limits
 from playhead.capture import guard
+from playhead.capture.arguments import arguments_of, is_method
 from playhead.capture.guard import RecordingWarning
 from playhead.capture.record import Record
 from playhead.capture.redact import make_known
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Policy, Scope, live, policies
-from playhead.capture.spans import ModelCall, Span, Step, ToolCall, arguments_of, around, is_method
+from playhead.capture.spans import ModelCall, Span, Step, ToolCall, around
 from playhead.errors import BadName, PolicyDenied, UsageError
 from playhead.event import kinds
 from playhead.event.plain import fields_of
@@ -130,7 +131,9 @@ def tool(name_or_function: Any = None, /, *, effects: Any = ()) -> Any:
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
             return ToolCall(name, arguments_of(function, args, kwargs), declared)
 
-        return cast(F, around(function, make, _set_output))
+        recorded: Any = around(function, make, _set_output)
+        recorded.playhead_effects = declared  # for a framework that calls it, and tells of the call itself
+        return cast(F, recorded)
 
     return decorate(name_or_function) if callable(name_or_function) else decorate
 

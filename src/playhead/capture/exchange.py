@@ -231,6 +231,8 @@ class Exchange:
             )
             if before is not None and self._span is not None:
                 self._inside = turns.opened(self._scope, str(int(self._span) - 1))  # it was written right before
+            if self._span is not None:
+                turns.asking(self._span, self._inside.span)
 
     # How the answer is recorded.
 

@@ -10,12 +10,13 @@ import contextvars
 import functools
 import os
 import threading
-from types import ModuleType
+from collections.abc import Callable
+from types import CodeType, ModuleType
 from typing import Any
 
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.capture.scope import Scope, ambient, ambient_lane, current, policies
+from playhead.capture.scope import Scope, ambient, ambient_lane, current, muted, policies
 
 _lock = threading.Lock()
 _open = 0
@@ -24,6 +25,7 @@ _watch: AfterImport | None = None
 _era = 0  # of patches: what an earlier one put below somebody else's is not to speak again
 _submitting = threading.local()
 _forking: contextvars.Context | None = None
+laneless: set[CodeType] = set()  # coroutines that a framework starts as often as chance has it, and that tell nothing
 
 
 def install() -> None:
@@ -58,14 +60,20 @@ def _patch_loop(module: ModuleType) -> None:
     _patches.replace(module.BaseEventLoop, "create_task", _create_task)
 
 
-def _child_context() -> contextvars.Context | None:
+def child_context() -> contextvars.Context | None:
     """Return the context for work that begins here: with a lane of its own if a run is open; None if nothing is."""
     scope, process = current.get(), ambient()
     if scope is None and process is None and not policies.get():
         return None
+    if getattr(_submitting, "given", False):
+        return None  # the context that the work will run in is made
     context = contextvars.copy_context()
+    if muted.get():
+        return context  # tasks of an HTTP client are as many as chance has it, and tell nothing
     if scope is not None:
-        inside = scope.recording.turns.inside(scope)  # what begins inside a turn belongs to it
+        # What begins inside a turn belongs to it, but for where a conversation goes on in one task after another.
+        turns = scope.recording.turns
+        inside = scope if scope.span in turns.single else turns.inside(scope)
         context.run(current.set, Scope(scope.recording, inside.span, scope.lane.spawn()))
     elif process is not None:
         lane = process.lane_here().spawn()
@@ -77,13 +85,30 @@ def _child_context() -> contextvars.Context | None:
     return context
 
 
+def submitted(submit: Callable[..., Any], *args: Any, lane: bool = True, **kwargs: Any) -> Any:
+    """Call what submits work in a copy of its context, so that this copy has the one lane of the work; or no own lane.
+
+    For executors that copy the context themselves: the lane that the pool below would give is not seen in the copy.
+    """
+    recorded = current.get() is not None or ambient() is not None
+    context = contextvars.copy_context() if recorded and not lane else child_context()
+    if context is None:
+        return submit(*args, **kwargs)
+    before = getattr(_submitting, "given", False)
+    _submitting.given = True
+    try:
+        return context.run(submit, *args, **kwargs)
+    finally:
+        _submitting.given = before
+
+
 def _start(original: Any) -> Any:
     era = _era
 
     @functools.wraps(original)
     def start(self: threading.Thread) -> None:
         if era == _era and not getattr(_submitting, "now", False):
-            context, run = _child_context(), self.run
+            context, run = child_context(), self.run
             if context is not None:
                 self.run = lambda: context.run(run)  # type: ignore[method-assign]
         original(self)
@@ -96,7 +121,7 @@ def _submit(original: Any) -> Any:
 
     @functools.wraps(original)
     def submit(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        context = _child_context() if era == _era else None
+        context = child_context() if era == _era else None
         if context is None:
             return original(self, function, *args, **kwargs)
         _submitting.now = True
@@ -113,7 +138,9 @@ def _create_task(original: Any) -> Any:
 
     @functools.wraps(original)
     def create_task(self: Any, coro: Any, **options: Any) -> Any:
-        if era == _era and options.get("context") is None and (context := _child_context()) is not None:
+        if era != _era or options.get("context") is not None or getattr(coro, "cr_code", None) in laneless:
+            return original(self, coro, **options)
+        if (context := child_context()) is not None:
             # The task copies the context that it is made in. A task factory of the agent may know no `context`.
             return context.run(original, self, coro, **options)
         return original(self, coro, **options)
@@ -123,7 +150,7 @@ def _create_task(original: Any) -> Any:
 
 def _before_fork() -> None:
     global _forking
-    _forking = _child_context()
+    _forking = child_context()
 
 
 def _after_fork_in_child() -> None:

@@ -6,6 +6,7 @@ they do nothing, so a library may use them freely.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import inspect
@@ -23,17 +24,26 @@ R = TypeVar("R")
 
 # By name, so that neither asyncio nor trio is imported for it.
 _CANCELLED = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
+# What a framework raises to leave work that it takes up again, as after asking a person; and whose it is.
+_PAUSED = {"GraphBubbleUp": "langgraph", "CallDeferred": "pydantic_ai", "ApprovalRequired": "pydantic_ai"}
 
 
 def outcome(error: BaseException | None) -> kinds.Status:
     """Say how something ended, from the exception that left it."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return "ok"
-    return "cancelled" if any(kind.__name__ in _CANCELLED for kind in type(error).__mro__) else "error"
+    return "cancelled" if any(_is_cancellation(kind) for kind in type(error).__mro__) else "error"
+
+
+def _is_cancellation(kind: type) -> bool:
+    name = kind.__name__
+    return name in _CANCELLED or (name in _PAUSED and kind.__module__.partition(".")[0] == _PAUSED[name])
 
 
 class Span:
     """What lies between an opening and a closing event. One object may be entered again, also inside itself."""
+
+    keeps_items = True  # of a generator that it is around
 
     def __init__(self) -> None:
         self.span: str | None = None
@@ -115,6 +125,8 @@ class Span:
 
 class Step(Span):
     """A span that the author of the agent named; a decorator too."""
+
+    keeps_items = False
 
     def __init__(self, name: str, attributes: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -202,77 +214,59 @@ def tokens(usage: Any) -> kinds.Usage:
 
 
 class ToolCall(Span):
-    """One call of a tool."""
+    """One call of a tool.
 
-    def __init__(self, name: str, arguments: Any, effects: list[str], call: str | None = None) -> None:
+    A `framework` that runs the tools of an agent tells of each call itself. Where the author decorated that tool too,
+    both would tell of one call, so the one inside is passed through.
+    """
+
+    def __init__(
+        self, name: str, arguments: Any, effects: list[str], call: str | None = None, *, framework: bool = False
+    ) -> None:
         super().__init__()
         self._name, self._arguments, self._effects, self._call = name, arguments, effects, call
+        self._framework = self._waits = framework
         self.output: Any = None
+        self.failure: BaseException | None = None  # the tool's own, where the framework makes something else of it
 
     def opening(self, scope: Scope) -> kinds.Payload:
         call, asked_by = self._call, None
         turns = scope.recording.turns
         if scope.span not in turns.tools:  # a tool inside a tool was asked for by that one
-            call, asked_by = turns.running(self._name, self._arguments, call)
+            call, asked_by = turns.running(self._name, self._arguments, call, scope.span)
         return kinds.ToolCalled(
             name=self._name, input=self._arguments, effects=self._effects, call=call, asked_by=asked_by
         )
 
     def end(self, error: BaseException | None = None) -> None:
         if self._outside is not None:
-            self._outside.recording.turns.tools.discard(self.span)
-        super().end(error)
+            self._outside.recording.turns.tools.pop(self.span, None)
+        super().end(error if self.failure is None else self.failure)
 
     def begin(self) -> None:
-        super().begin()
-        if self._outside is not None and self.span is not None:
-            self._outside.recording.turns.tools.add(self.span)
-        if self._outside is not None and any(effect != "read" for effect in self._effects):
-            self._outside.recording.sync()  # that it was attempted must be on the disk before the world changes
+        scope = live()
+        if scope is not None and self._is_told(scope):
+            self.span = self._inside = self._outside = None
+        else:
+            super().begin()
+            if scope is not None and self.span is not None:
+                scope.recording.turns.tools[self.span] = self
+        if scope is not None and any(effect != "read" for effect in self._effects):
+            scope.recording.sync()  # that it was attempted must be on the disk before the world changes
+
+    def _is_told(self, scope: Scope) -> bool:
+        """Say whether the framework that calls this tool has told of this call already."""
+        around = scope.recording.turns.tools.get(scope.span)
+        if around is None or not around._framework:
+            return False
+        if self._framework and self._call is not None:
+            return self._call == around._call  # one layer of a framework in another, which may rename it
+        told = self._name == around._name and around._waits
+        around._waits = False  # the function has begun: what it calls from now on is another call
+        return told
 
     def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
         return kinds.ToolReturned(status=status, output=self.output, error=error, chunks=self.chunks)
-
-
-def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name; where they do not fit, as they came.
-
-    The object of a method is left out: its repr differs from run to run. Defaults that are plain values are there, so
-    that a call is the same whether or not it spells them out.
-    """
-    try:
-        signature = _signature(function)
-        bound = signature.bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return {"args": list(args), "kwargs": dict(kwargs)}  # the call itself will raise, and that is recorded
-    out: dict[str, Any] = {}
-    for position, (name, parameter) in enumerate(signature.parameters.items()):
-        if name not in bound.arguments:
-            if isinstance(parameter.default, (str, int, float, bool)) or parameter.default is None:
-                out[name] = parameter.default
-            continue
-        value = bound.arguments[name]
-        if position == 0 and name in ("self", "cls") and is_method(function):
-            continue
-        match parameter.kind:
-            case inspect.Parameter.VAR_POSITIONAL:
-                out[f"*{name}"] = list(value)
-            case inspect.Parameter.VAR_KEYWORD:
-                out.update(value) if not set(value) & set(out) else out.update({f"**{name}": value})
-            case _:
-                out[name] = value
-    return out
-
-
-def is_method(function: Callable[..., Any]) -> bool:
-    """Say whether a function was defined in the body of a class."""
-    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
-    return owner != "" and not owner.endswith("<locals>")
-
-
-@functools.lru_cache(maxsize=1024)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
 
 
 def around(
@@ -321,7 +315,7 @@ def _around_generator(function: Any, make: Any, returned: Any) -> Any:
             return (yield from function(*args, **kwargs))
         span = make(args, kwargs)
         span.begin()
-        items: list[Any] = []
+        items = _kept(span)
         try:
             result = yield from _noting(function(*args, **kwargs), span, items)
             _yielded(span, items, returned, result)
@@ -335,12 +329,16 @@ def _around_generator(function: Any, make: Any, returned: Any) -> Any:
     return generator
 
 
-def _yielded(span: Any, items: list[Any], returned: Any, result: Any = None) -> None:
+def _kept(span: Span) -> list[Any] | collections.deque[Any]:
+    return [] if span.keeps_items else collections.deque(maxlen=0)
+
+
+def _yielded(span: Any, items: Any, returned: Any, result: Any = None) -> None:
     span.chunks = len(items)
     returned(span, items if result is None else {"yielded": items, "returned": result})
 
 
-def _noting(inner: Any, span: Span, items: list[Any]) -> Any:
+def _noting(inner: Any, span: Span, items: Any) -> Any:
     """Pass everything through, in both directions, and keep what was yielded."""
     resume, value = inner.send, None
     while True:
@@ -370,7 +368,7 @@ def _around_async_generator(function: Any, make: Any, returned: Any) -> Any:
             return
         span = make(args, kwargs)
         span.begin()
-        items: list[Any] = []
+        items = _kept(span)
         inner = function(*args, **kwargs)
         resume, value = inner.asend, None
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.capture.scope import Scope
 from playhead.event import kinds
@@ -19,6 +19,7 @@ from playhead.ledger.writer import Around
 if TYPE_CHECKING:
     from playhead.capture.dialects.base import Answered, ToolAsked, ToolResult
     from playhead.capture.recording import Recording
+    from playhead.capture.spans import ToolCall
 
 Place = tuple[str | None, str]  # a span and a lane
 
@@ -39,25 +40,40 @@ class _Wanted:
     seen: bool = False  # running, or run
 
 
+class _Early(NamedTuple):
+    """A tool that ran while the answer that asks for it was still coming in."""
+
+    asked_by: str
+    name: str
+    input: Any
+    call: str | None
+
+
 @dataclass(slots=True)
 class Turns:
     """Follow the conversations of one recording. Used by all its threads."""
 
     recording: Recording
     places: set[str | None] = field(default_factory=set)  # spans in which an agent speaks for itself
+    single: set[str | None] = field(default_factory=set)  # those with one conversation, in whichever tasks it goes on
     open: dict[Place, _Turn] = field(default_factory=dict)
-    tools: set[str | None] = field(default_factory=set)  # open spans of tools
+    tools: dict[str | None, ToolCall] = field(default_factory=dict)  # by their spans, those that are open
     by_hand: set[str | None] = field(default_factory=set)  # open spans of model calls that the author records
     exchanges: dict[int, Any] = field(default_factory=dict)  # by id, weakly: those whose answer is not recorded yet
     _counted: dict[Place, int] = field(default_factory=dict)
     _asked: dict[Place, tuple[str, Any, int]] = field(default_factory=dict)  # the last question, until it is answered
     _wanted: list[_Wanted] = field(default_factory=list)
+    _asking: dict[str, str | None] = field(default_factory=dict)  # model calls under way, and what they are inside of
+    _early: list[_Early] = field(default_factory=list)
     lock: Any = field(default_factory=threading.RLock)
 
     def inside(self, scope: Scope) -> Scope:
         """Return the scope of what happens here now: inside the turn, where one is open."""
-        turn = self.open.get((scope.span, scope.lane.path))
+        turn = self.open.get(self._place(scope))
         return scope if turn is None else scope.inside(turn.span)
+
+    def _place(self, scope: Scope) -> Place:
+        return scope.span, "" if scope.span in self.single else scope.lane.path
 
     def begin(self, scope: Scope, results: tuple[ToolResult, ...]) -> tuple[Scope, Around | None]:
         """Prepare for a question to a model: end the turn before, and tell of the tools run meanwhile.
@@ -65,7 +81,7 @@ class Turns:
         `scope` is the one outside of any turn. Returns the scope for the question, and the event that opens a turn
         around it, where one is to be opened; `opened` says that it was. Both with the lock held.
         """
-        place = (scope.span, scope.lane.path)
+        place = self._place(scope)
         turn = self.open.get(place)
         if turn is not None and (turn.failed or turn.asking):
             turn.asking += 1  # another attempt, or one of several questions at once
@@ -81,30 +97,36 @@ class Turns:
 
     def opened(self, scope: Scope, span: str) -> Scope:
         """Note the span of a turn that was opened here, and return the scope inside."""
-        place = (scope.span, scope.lane.path)
+        place = self._place(scope)
         self._counted[place] = self._counted.get(place, 0) + 1
         self.open[place] = _Turn(span, asking=1)
         return scope.inside(span)
 
     def attempt(self, scope: Scope, url: str, request: Any) -> int:
         """Say how often this question was sent from here, this time included, since it was last answered."""
-        place = (scope.span, scope.lane.path)
+        place = self._place(scope)
         last = self._asked.get(place)
         number = last[2] + 1 if last is not None and last[0] == url and last[1] == request else 1
         self._asked[place] = (url, request, number)
         return number
+
+    def asking(self, span: str, parent: str | None) -> None:
+        """Take note of a model call that has begun; with the lock held."""
+        self._asking[span] = parent
 
     def answered(self, scope: Scope, asked_by: str | None, answered: Answered | None, failed: bool) -> Around | None:
         """Take in the answer to a question: which tools it asks for, and whether the turn ends with it.
 
         Returns the event that closes the turn, to be written right after the answer.
         """
-        place = (scope.span, scope.lane.path)
+        place = self._place(scope)
         with self.lock:
             if not failed:
                 self._asked.pop(place, None)
-            if answered is not None and asked_by is not None and answered.calls:
-                self._wanted += [_Wanted(call, asked_by) for call in answered.calls]
+            if asked_by is not None:
+                self._asking.pop(asked_by, None)
+                calls = () if answered is None else answered.calls
+                self._wanted += [_Wanted(call, asked_by, self._was_early(call, asked_by)) for call in calls]
             turn = self.open.get(place)
             if turn is None:
                 return None
@@ -137,14 +159,32 @@ class Turns:
             status: kinds.Status = "error" if turn.failed else "ok"
             self.recording.emit(kinds.StepFinished(status=status), span=turn.span, parent=place[0])
 
-    def running(self, name: str, arguments: Any, call: str | None = None) -> tuple[str | None, str | None]:
-        """Say which tool call of a model leads to a tool that begins to run now: its id, and who asked."""
+    def running(
+        self, name: str, arguments: Any, call: str | None = None, inside: str | None = None
+    ) -> tuple[str | None, str | None]:
+        """Say which tool call of a model leads to a tool that begins to run now, in a span: its id, and who asked."""
         with self.lock:
             found = self._match(name, arguments, call)
-            if found is None:
+            if found is not None:
+                found.seen = True
+                return found.call.id, found.asked_by
+            asking = [span for span, parent in self._asking.items() if parent == inside]
+            if inside is None or len(asking) != 1:
                 return call, None
-            found.seen = True
-            return found.call.id, found.asked_by
+            self._early.append(_Early(asking[0], name, arguments, call))
+            return call, asking[0]
+
+    def _was_early(self, call: ToolAsked, asked_by: str) -> bool:
+        for early in self._early:
+            same = (
+                early.call == call.id
+                if early.call is not None
+                else (early.name, early.input) == (call.name, call.input)
+            )
+            if early.asked_by == asked_by and same:
+                self._early.remove(early)
+                return True
+        return False
 
     def _match(self, name: str, arguments: Any, call: str | None) -> _Wanted | None:
         unseen = [wanted for wanted in self._wanted if not wanted.seen]

@@ -1,4 +1,4 @@
-"""Watch the libraries that speak HTTP, from the opening of the first run to the end of the last.
+"""Watch the libraries that speak HTTP and the frameworks of agents, from the opening of the first run to the last end.
 
 Each library has one small file with the modules it waits for and a function that patches them. Nothing is imported
 here that the agent has not imported itself.
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 from playhead.capture import forks, guard
 from playhead.capture.imports import AfterImport
@@ -54,6 +55,8 @@ def _patch(patch: Callable[[ModuleType, Patches], None], module: ModuleType) -> 
 def _hooks() -> dict[str, Callable[[ModuleType, Patches], None]]:
     from playhead.capture.clients import aiohttp_client, http_client, httpx_transports, unseen, urllib3_pools
     from playhead.capture.clients import websocket_clients as websockets
+    from playhead.capture.frameworks import google_genai, langchain, langgraph, openai_agents, pydantic_ai
 
-    parts = (httpx_transports, http_client, urllib3_pools, aiohttp_client, websockets, unseen)
-    return {name: part.patch for part in parts for name in part.MODULES}
+    clients: tuple[Any, ...] = (httpx_transports, http_client, urllib3_pools, aiohttp_client, websockets, unseen)
+    frameworks: tuple[Any, ...] = (google_genai, langchain, langgraph, openai_agents, pydantic_ai)
+    return {name: part.patch for part in clients + frameworks for name in part.MODULES}

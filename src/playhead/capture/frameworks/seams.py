@@ -1,0 +1,133 @@
+"""Turn a function of a framework into tool calls or steps, whatever its objects look like in the release at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from playhead.capture import guard
+from playhead.capture.patches import Patches
+from playhead.capture.scope import Scope, live
+from playhead.capture.spans import Span, Step, ToolCall, around
+from playhead.event import kinds
+
+T = TypeVar("T")
+
+
+class Unseen(Span):
+    """A span that is not recorded: what happens in it belongs to the one around it."""
+
+    keeps_items = False
+
+    def begin(self) -> None:
+        return
+
+
+class FrameworkStep(Step):
+    """A step that a framework names. Another one of its name is no second attempt: a loop comes by again."""
+
+    def opening(self, scope: Scope) -> kinds.Payload:
+        return kinds.StepStarted(name=self.name, attributes=self._given)
+
+
+class AgentStep(FrameworkStep):
+    """A step in which an agent speaks for itself: each of its turns is told from the model traffic."""
+
+    def begin(self) -> None:
+        super().begin()
+        if self._outside is not None and self.span is not None:
+            turns = self._outside.recording.turns
+            turns.places.add(self.span)
+            turns.single.add(self.span)
+
+    def end(self, error: BaseException | None = None) -> None:
+        outside, span = self._outside, self.span
+        super().end(error)
+        if outside is not None:
+            outside.recording.turns.places.discard(span)
+            outside.recording.turns.single.discard(span)
+
+
+def tools(
+    patches: Patches, owner: Any, name: str, called: Callable[..., ToolCall | None], given: Callable[[Any], Any]
+) -> None:
+    """Record every call of a function as a call of a tool.
+
+    `called` gets what the function gets and returns the call, or None where it is none; `given` makes the output of
+    what the function returns.
+    """
+
+    def returned(span: Any, result: Any) -> None:
+        if isinstance(span, ToolCall):
+            span.output = look(owner, lambda: given(result))
+
+    _replace(patches, owner, name, called, returned)
+
+
+def steps(
+    patches: Patches,
+    owner: Any,
+    name: str,
+    started: Callable[..., Step | None],
+    returned: Callable[[Any, Any], None] = lambda step, result: None,
+) -> None:
+    """Make every call of a function a step; `started` gets what it gets, and returns None where it is none."""
+
+    def finished(span: Any, result: Any) -> None:
+        if isinstance(span, Step):
+            look(owner, lambda: returned(span, result))
+
+    _replace(patches, owner, name, started, finished)
+
+
+def _replace(
+    patches: Patches, owner: Any, name: str, tell: Callable[..., Span | None], returned: Callable[[Any, Any], None]
+) -> None:
+    def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span:
+        scope = live()
+        if scope is None or not scope.recording.captures:
+            return Unseen()
+        return look(owner, lambda: tell(*args, **kwargs)) or Unseen()
+
+    def replacement(original: Any) -> Any:
+        if isinstance(original, classmethod):
+            return classmethod(around(original.__func__, make, returned))
+        return around(original, make, returned)
+
+    patches.replace(owner, name, replacement)
+
+
+def look(owner: Any, reading: Callable[[], T]) -> T | None:
+    """Read something off the objects of a framework; where they are not as we know them, say so in the run."""
+    try:
+        return reading()
+    except Exception as problem:
+        scope = live()
+        source = getattr(owner, "__qualname__", None)
+        name = owner.__name__ if source is None else f"{owner.__module__}.{source}"
+        guard.not_captured(problem, name, () if scope is None else (scope.recording,))
+        return None
+
+
+def note_failure(error: BaseException) -> None:
+    """Keep the error of the tool that runs here, of which its framework is about to make an answer."""
+    scope = live()
+    call = None if scope is None else scope.recording.turns.tools.get(scope.span)
+    if call is not None:
+        call.failure = error
+
+
+def effects_of(function: Any) -> list[str]:
+    """Return the effects that the author of a tool declared with `playhead.tool`."""
+    return list(getattr(function, "playhead_effects", ()))
+
+
+def parsed(arguments: Any) -> Any:
+    """Return the arguments of a call as values, where they are JSON; else as they are."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments) if arguments.strip() else {}
+    except ValueError:
+        return arguments
