@@ -39,6 +39,7 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
     in the time that the provider needs to answer (docs/design/decisions/0014-on-its-way.md).
     """
     if muted.get():
+        _learn(headers, url)
         return None
     scope = place()
     if scope is None or not (scope.recording.captures or wrapped.get()):
@@ -57,6 +58,16 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
         else:
             exchange.opened(body)
     return exchange
+
+
+def _learn(headers: Pairs, url: str) -> None:
+    """Take in the keys of a request that is recorded as what it means: its answer may hold them."""
+    scope = place()
+    if scope is not None and scope.recording.captures:
+        try:
+            scope.recording.learn_from_request(_texts(headers), url)
+        except Exception as problem:
+            guard.absorb(problem, scope.recording, f"the keys of a request to {url}")
 
 
 class Exchange:

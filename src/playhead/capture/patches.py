@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 
@@ -14,7 +15,17 @@ class Patches:
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of an attribute that the owner has itself."""
-        original = owner.__dict__[name]
+        self._put(owner, name, owner.__dict__[name], make)
+
+    def replace_inner(self, function: Any, variable: str, make: Callable[[Any], Any]) -> None:
+        """Put `make(original)` in the place of what a function closed over, as a decorator does with what it decorates.
+
+        Whoever has imported the function by name before is covered too: it is the same function.
+        """
+        cell: CellType = function.__closure__[function.__code__.co_freevars.index(variable)]
+        self._put(cell, "cell_contents", cell.cell_contents, make)
+
+    def _put(self, owner: Any, name: str, original: Any, make: Callable[[Any], Any]) -> None:
         replacement = make(original)
         self._done.append((owner, name, original, replacement))
         setattr(owner, name, replacement)
@@ -26,5 +37,6 @@ class Patches:
         """
         while self._done:
             owner, name, original, replacement = self._done.pop()
-            if owner.__dict__.get(name) is replacement:
+            there = owner.cell_contents if isinstance(owner, CellType) else owner.__dict__.get(name)
+            if there is replacement:
                 setattr(owner, name, original)

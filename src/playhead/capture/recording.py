@@ -20,7 +20,7 @@ from playhead.capture.turns import Turns
 from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
-from playhead.event.keys import call_key
+from playhead.event.keys import call_key, mcp_question
 from playhead.event.plain import describe_error
 from playhead.event.plainer import inline_blobs
 from playhead.event.references import Held
@@ -395,6 +395,7 @@ _BY_HAND = frozenset({"ci.reported", "effect.observed", "note.added"})
 _KEYED: dict[str, Callable[[Any], tuple[str | None, Any]]] = {
     "model.invoked": lambda data: (data.get("model"), data.get("request")),
     "tool.called": lambda data: (data.get("name"), data.get("input")),
+    "mcp.requested": mcp_question,
     "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
     "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
 }

@@ -29,7 +29,7 @@ STATUS = {
     "deny": ("⊘", "!", "bold red"),
     "ask": ("?", "?", "yellow"),
 }
-_KIND_STYLE = {"step": "bold", "model": "magenta", "tool": "cyan", "http": "blue", "process": "blue"}
+_KIND_STYLE = {"step": "bold", "model": "magenta", "tool": "cyan", "mcp": "cyan", "http": "blue", "process": "blue"}
 _LABELS = {
     "policy.checked": "policy", "artifact.created": "artifact", "note.added": "note", "gap.noted": "gap",
     "effect.observed": "effect", "output.written": "wrote", "ambient.read": "ambient", "git.committed": "commit",
@@ -199,7 +199,7 @@ def _label(row: Row) -> list[tuple[str, str]]:
         parts.append((f" · {row.status}", STATUS.get(row.status, STATUS["error"])[2]))
     expected = _CALLING_FINISH if row.answer.startswith("calls ") else _ORDINARY_FINISH if row.answer else ()
     if row.result and row.result.lower() not in expected:
-        parts.append((f" → {row.result}" if row.kind in ("tool", "process", "http") else f" · {row.result}", ""))
+        parts.append((f" → {row.result}" if row.kind in ("tool", "mcp", "process", "http") else f" · {row.result}", ""))
     if row.answer:
         parts.append((f" → {row.answer}", ""))
     if row.unanswered:

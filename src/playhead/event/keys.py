@@ -52,6 +52,21 @@ def envelope_hash(intent: str, payload: Any, metadata: Any) -> str:
     return "e1:" + hashlib.sha256(b"playhead/envelope/v1\0" + encoded).hexdigest()
 
 
+# What MCP puts beside the question itself: they differ from run to run, and none changes the answer.
+_MCP_VOLATILE = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+
+
+def mcp_question(data: Any) -> tuple[str | None, Any]:
+    """Return the name and the question of an `mcp.requested`: who asks, and the params without what is volatile."""
+    params = data.get("params")
+    if isinstance(params, dict) and isinstance(meta := params.get("_meta"), dict):
+        kept = {name: value for name, value in meta.items() if name not in _MCP_VOLATILE}
+        params = {name: value for name, value in params.items() if name != "_meta"}
+        if kept:
+            params["_meta"] = kept
+    return data.get("method"), [bool(data.get("from_server")), params or None]
+
+
 def _stable(value: Any) -> Any:
     if isinstance(value, float):
         return value if value == 0 or 1e-3 <= abs(value) < 1e15 else {"$float": repr(value)}

@@ -164,6 +164,8 @@ class ToolCalled(Payload):
     call: str | None = None  # the model's own id of the tool call that led to this
     asked_by: str | None = None  # the span of the model call that asked for it
     inferred: bool = False  # nobody saw it run: its result went back to the model
+    server: str | None = None  # of an MCP tool: the command line or the address of its server
+    params: dict[str, Any] | None = None  # of an MCP tool: what was sent beside name and arguments
 
 
 class ToolReturned(Payload):
@@ -176,6 +178,38 @@ class ToolReturned(Payload):
     error: dict[str, Any] | None = None
     chunks: int | None = None  # how many items a generator yielded; they are the output
     inferred: bool = False
+
+
+class McpRequested(Payload):
+    """Ask an MCP server for anything but the call of a tool, or be asked by it."""
+
+    KIND = "mcp.requested"
+    PHASE = "opens"
+    method: str
+    params: Any = None
+    server: str | None = None  # its command line or its address
+    from_server: bool = False  # the server asked, and the agent answers
+
+
+class McpAnswered(Payload):
+    """Record what was answered."""
+
+    KIND = "mcp.answered"
+    PHASE = "closes"
+    status: Status
+    result: Any = None
+    error: dict[str, Any] | None = None  # with the code and the data of JSON-RPC
+
+
+class McpNotified(Payload):
+    """Tell an MCP server something that is not answered, or be told; or receive what is no message."""
+
+    KIND = "mcp.notified"
+    method: str | None = None  # none of what came and could not be read: `error` says why
+    params: Any = None
+    server: str | None = None
+    from_server: bool = False
+    error: dict[str, Any] | None = None
 
 
 class HttpSent(Payload):
@@ -325,10 +359,10 @@ PAYLOADS: dict[str, type[Payload]] = {
     for payload in cast(
         "list[type[Payload]]",
         [
-            RunStarted, RunFinished, RunInvalidated, RunReopened, ContentErased,
-            StepStarted, StepFinished, ModelInvoked, ModelResponded, ToolCalled, ToolReturned,
-            HttpSent, HttpReceived, ProcessStarted, ProcessExited, OutputWritten, PolicyChecked,
-            ArtifactCreated, EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted,
+            RunStarted, RunFinished, RunInvalidated, RunReopened, ContentErased, StepStarted, StepFinished,
+            ModelInvoked, ModelResponded, ToolCalled, ToolReturned, McpRequested, McpAnswered, McpNotified,
+            HttpSent, HttpReceived, ProcessStarted, ProcessExited, OutputWritten, PolicyChecked, ArtifactCreated,
+            EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted,
         ],
     )
 }  # fmt: skip
@@ -338,11 +372,12 @@ OPENING_TO_CLOSING: dict[str, str] = {
     "step.started": "step.finished",
     "model.invoked": "model.responded",
     "tool.called": "tool.returned",
+    "mcp.requested": "mcp.answered",
     "http.sent": "http.received",
     "process.started": "process.exited",
 }
 CLOSING = frozenset(OPENING_TO_CLOSING.values())
-CALLS = frozenset({"model.invoked", "tool.called", "http.sent", "process.started"})
+CALLS = frozenset({"model.invoked", "tool.called", "mcp.requested", "http.sent", "process.started"})
 
 
 def phase(kind: str) -> Phase:
@@ -357,8 +392,7 @@ _FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
 def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
     """Return the fields of a payload that say something: no None, no empty container, no flag that is off."""
     kind = type(payload)
-    known = _FIELDS.get(kind)
-    if known is None:
+    if (known := _FIELDS.get(kind)) is None:
         known = _FIELDS[kind] = tuple(
             (field.name, field.default_factory is not msgspec.NODEFAULT or field.default is False)
             for field in msgspec.structs.fields(kind)

@@ -26,10 +26,17 @@ TAIL_BYTES = 76  # of the last line read: `,"hash":"` and 64 digits and `"}` and
 _EXACT_MAX = 2**53  # sums and differences of a few such numbers still fit SQLite's integers
 _SUM_MAX = 2**63 - 1
 
-_CALL_OPENS = {"model.invoked": "model", "tool.called": "tool", "http.sent": "http", "process.started": "process"}
+_CALL_OPENS = {
+    "model.invoked": "model",
+    "tool.called": "tool",
+    "mcp.requested": "mcp",
+    "http.sent": "http",
+    "process.started": "process",
+}
 _CALL_CLOSES = {
     "model.responded": "model",
     "tool.returned": "tool",
+    "mcp.answered": "mcp",
     "http.received": "http",
     "process.exited": "process",
 }
@@ -333,7 +340,7 @@ def _call_name(kind: str, data: dict[str, Any]) -> str | None:
     if kind == "process":
         argv = data.get("argv")
         return text(argv[0]) if type(argv) is list and argv else text(argv)
-    return text(data.get("name"))
+    return text(data.get("method" if kind == "mcp" else "name"))
 
 
 _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {

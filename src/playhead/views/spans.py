@@ -20,7 +20,7 @@ class SpanView:
 
     @property
     def kind(self) -> str:
-        """Return `run`, `step`, `model`, `tool`, `http`, `process`, or the kind of a point event."""
+        """Return `run`, `step`, `model`, `tool`, `mcp`, `http`, `process`, or the kind of a point event."""
         kind = self.opening.kind
         return kind.partition(".")[0] if kind in OPENING_TO_CLOSING else kind
 
@@ -37,7 +37,9 @@ class SpanView:
                 argv = data.get("argv")
                 return " ".join(str(part) for part in argv) if isinstance(argv, list) else "process"
             case _:
-                named = (data.get(field) for field in ("name", "capability", "reason", "what", "stream", "job"))
+                named = (
+                    data.get(field) for field in ("name", "capability", "reason", "what", "stream", "job", "method")
+                )
                 return str(next(filter(None, named), ""))
 
     @property

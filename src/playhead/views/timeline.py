@@ -18,7 +18,7 @@ from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.text import Resolve
 
-_FOLDED = ("output.written", "ambient.read")
+_FOLDED = ("output.written", "ambient.read", "mcp.notified")
 _PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
 _COUNTED = {"model.invoked": "model_calls", "tool.called": "tool_calls", "step.started": "steps"}
 
@@ -28,7 +28,7 @@ class Row:
     """One span, one point event, or several output events folded into one."""
 
     seq: int
-    kind: str  # step, model, tool, http, process, or the kind of a point event
+    kind: str  # step, model, tool, mcp, http, process, or the kind of a point event
     name: str
     detail: str
     status: str  # ok, error, cancelled, open, point; allow, deny, ask of a policy check
@@ -267,6 +267,8 @@ class Timeline:
         match event.kind:
             case "tool.called":
                 row.detail = text.arguments(data.get("input"), width, self._resolve)
+            case "mcp.requested":
+                row.detail = text.cut(_mcp_side(data), width)
             case "model.invoked":
                 self._models.setdefault(row.name)
                 row.detail = _attempt(data.get("attempt", 1))
@@ -311,6 +313,8 @@ class Timeline:
                 row.unanswered = row.status == "ok" and not told
             case "tool.returned" if row.error is None:
                 row.result = text.short(data.get("output"), width, self._resolve)
+            case "mcp.answered" if row.error is None:
+                row.result = text.short(data.get("result"), width, self._resolve)
             case "http.received" if row.error is None:
                 row.result = _words(data.get("status"))
             case "process.exited" if data.get("exit_code") is not None:
@@ -358,6 +362,8 @@ def _point(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) 
             return text.several(len(reads) if isinstance(reads, list) else 1, "read")
         case "git.committed":
             return f"{_words(data.get('commit'))[:10]} {_words(data.get('message')).partition(chr(10))[0]}"
+        case "mcp.notified":
+            return _words(_object(data.get("error")).get("message")) or _mcp_side(data)
         case "run.invalidated":
             by = _words(data.get("by"))
             return _words(data.get("why")) + (f" (by {by})" if by else "")
@@ -369,8 +375,12 @@ def _point(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) 
 
 
 def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
-    same_stream = event.kind != "output.written" or last.name == str(data.get("stream", ""))
-    return last.kind == event.kind and last.lane == event.lane and same_stream
+    same = last.name == str(data.get("stream") or data.get("method") or "")
+    return last.kind == event.kind and last.lane == event.lane and (same or event.kind == "ambient.read")
+
+
+def _mcp_side(data: dict[str, Any]) -> str:
+    return f"{'from' if data.get('from_server') else 'to'} {_words(data.get('server')) or 'the server'}"
 
 
 def _attempt(attempt: Any) -> str:

@@ -55,8 +55,8 @@ def _patch(patch: Callable[[ModuleType, Patches], None], module: ModuleType) -> 
 def _hooks() -> dict[str, Callable[[ModuleType, Patches], None]]:
     from playhead.capture.clients import aiohttp_client, http_client, httpx_transports, unseen, urllib3_pools
     from playhead.capture.clients import websocket_clients as websockets
-    from playhead.capture.frameworks import google_genai, langchain, langgraph, openai_agents, pydantic_ai
+    from playhead.capture.frameworks import google_genai, langchain, langgraph, mcp_client, openai_agents, pydantic_ai
 
     clients: tuple[Any, ...] = (httpx_transports, http_client, urllib3_pools, aiohttp_client, websockets, unseen)
-    frameworks: tuple[Any, ...] = (google_genai, langchain, langgraph, openai_agents, pydantic_ai)
+    frameworks: tuple[Any, ...] = (google_genai, langchain, langgraph, mcp_client, openai_agents, pydantic_ai)
     return {name: part.patch for part in clients + frameworks for name in part.MODULES}
