@@ -13,6 +13,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Self
 
 from playhead.capture import guard, redact_http
+from playhead.capture.redact import Redactor
 from playhead.capture.scope import Scope, ambient_lane, current, live, muted, place
 from playhead.capture.spans import Span, ToolCall
 from playhead.event import kinds
@@ -31,6 +32,7 @@ class Server:
 
     def __init__(self, text: str, secrets: Mapping[str, str] | None = None) -> None:
         self._text = text
+        self._is_address = secrets is None
         self._secrets = dict(secrets or {})
         self._told: tuple[Any, str] | None = None
 
@@ -49,9 +51,9 @@ class Server:
         if self._told is None or self._told[0] is not redactor:
             redactor.learn(self._secrets)
             counts: dict[str, int] = {}
-            text = self._text if "://" not in self._text else redact_http.url(redactor, self._text, counts)
+            clean = redact_http.url if self._is_address else Redactor.redact_text
+            self._told = redactor, clean(redactor, self._text, counts)
             recording.count_redacted(counts)
-            self._told = redactor, text
         return self._told[1]
 
 
@@ -235,8 +237,8 @@ class Conversation:
     def at(self, context: Context | None = None) -> Iterator[None]:
         """Make current, for what the server sent, the scope of the call that it belongs to, in the lane of the reader.
 
-        That is the one whose context the transport kept for it; else the one call that is under way, or where the
-        connection was opened.
+        That is the one whose context the transport kept for it; else the only one that is under way; else it is
+        where the connection was opened.
         """
         here = place()
         scope = self._belongs(context, here)
@@ -251,11 +253,12 @@ class Conversation:
             current.reset(reset)
 
     def _belongs(self, context: Context | None, here: Scope | None) -> Scope | None:
+        calls = [call.inside for call in self.asking if call.inside is not None]
         there = None if context is None else context.get(current)
-        if there is not None and not there.recording.closed:
-            return there
-        open_calls = [call.inside for call in self.asking if call.inside is not None]
-        return open_calls[-1] if len(open_calls) == 1 or (open_calls and here is None) else here
+        named = None if there is None else next((call for call in calls if call.span == there.span), None)
+        if named is not None:
+            return named
+        return calls[-1] if len(calls) == 1 or (calls and here is None) else here
 
 
 def watched() -> Scope | None:
