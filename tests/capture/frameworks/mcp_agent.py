@@ -25,7 +25,8 @@ try:
 except ImportError:
     from mcp.types import CreateMessageResult, TextContent  # type: ignore[import-not-found, no-redef, unused-ignore]
 
-GENERATION = int(version("mcp").split(".")[0])
+VERSION = tuple(int(part) for part in version("mcp").split(".")[:2])
+GENERATION = VERSION[0]
 SERVER = Path(__file__).with_name("mcp_server.py")
 TRANSPORTS = ("stdio", "http", "sse")
 
