@@ -20,7 +20,7 @@ from playhead.capture.turns import Turns
 from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
 from playhead.event.envelope import KIND_FORM, parse
-from playhead.event.keys import call_key, mcp_question
+from playhead.event.keys import ASKED, call_key
 from playhead.event.plain import describe_error
 from playhead.event.plainer import inline_blobs
 from playhead.event.references import Held
@@ -110,8 +110,8 @@ class Recording:
     def emit(self, payload: kinds.Payload, *, span: str | None = None, parent: str | None = None) -> str | None:
         """Record a typed event and return its span id; None when it has none or could not be recorded."""
         kind = payload.KIND
-        if kind in _KEYED:
-            return self.emit_fields(kind, kinds.as_fields(payload), parent=parent, opens=True, keyed=_KEYED[kind])
+        if kind in ASKED:
+            return self.emit_fields(kind, kinds.as_fields(payload), parent=parent, opens=True, keyed=ASKED[kind])
         return self.emit_fields(
             kind, kinds.as_fields(payload), span=span, parent=parent, opens=payload.PHASE == "opens"
         )
@@ -392,10 +392,3 @@ def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:
 
 # Kinds of the table that an author may write; the others would make a run say what the recorder did not see.
 _BY_HAND = frozenset({"ci.reported", "effect.observed", "note.added"})
-_KEYED: dict[str, Callable[[Any], tuple[str | None, Any]]] = {
-    "model.invoked": lambda data: (data.get("model"), data.get("request")),
-    "tool.called": lambda data: (data.get("name"), data.get("input")),
-    "mcp.requested": mcp_question,
-    "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
-    "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
-}

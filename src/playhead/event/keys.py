@@ -7,7 +7,7 @@ A key proves nothing about who asked or when, and two inputs that differ only in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -52,21 +52,6 @@ def envelope_hash(intent: str, payload: Any, metadata: Any) -> str:
     return "e1:" + hashlib.sha256(b"playhead/envelope/v1\0" + encoded).hexdigest()
 
 
-# What MCP puts beside the question itself: they differ from run to run, and none changes the answer.
-_MCP_VOLATILE = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
-
-
-def mcp_question(data: Any) -> tuple[str | None, Any]:
-    """Return the name and the question of an `mcp.requested`: who asks, and the params without what is volatile."""
-    params = data.get("params")
-    if isinstance(params, dict) and isinstance(meta := params.get("_meta"), dict):
-        kept = {name: value for name, value in meta.items() if name not in _MCP_VOLATILE}
-        params = {name: value for name, value in params.items() if name != "_meta"}
-        if kept:
-            params["_meta"] = kept
-    return data.get("method"), [bool(data.get("from_server")), params or None]
-
-
 def _stable(value: Any) -> Any:
     if isinstance(value, float):
         return value if value == 0 or 1e-3 <= abs(value) < 1e15 else {"$float": repr(value)}
@@ -106,3 +91,27 @@ def _whole_floats_as_ints(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole_floats_as_ints(item) for item in value]
     return value
+
+
+# What MCP puts beside the question itself: these differ from run to run, and none changes the answer.
+_MCP_VOLATILE = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+
+
+def _of_mcp(data: dict[str, Any]) -> tuple[str | None, Any]:
+    params = data.get("params")
+    if isinstance(params, dict) and isinstance(meta := params.get("_meta"), dict):
+        kept = {name: value for name, value in meta.items() if name not in _MCP_VOLATILE}
+        params = {name: value for name, value in params.items() if name != "_meta"}
+        if kept:
+            params["_meta"] = kept
+    return data.get("method"), [bool(data.get("from_server")), params or None]
+
+
+# What each kind of call asks, from its plain data: its name and its input, for `call_key`.
+ASKED: dict[str, Callable[[dict[str, Any]], tuple[str | None, Any]]] = {
+    "model.invoked": lambda data: (data.get("model"), data.get("request")),
+    "tool.called": lambda data: (data.get("name"), data.get("input")),
+    "mcp.requested": _of_mcp,
+    "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
+    "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
+}

@@ -6,19 +6,13 @@ survive in the raw line; a breaking change is a new kind. `Any` stands for a pla
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
-import msgspec
-
-Phase = Literal["opens", "closes", "point"]
-Status = Literal["ok", "error", "cancelled"]
-
-
-class Payload(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Base of all payloads."""
-
-    KIND: ClassVar[str]
-    PHASE: ClassVar[Phase] = "point"
+from playhead.event.payload import Payload as Payload
+from playhead.event.payload import Phase as Phase
+from playhead.event.payload import Status as Status
+from playhead.event.payload import Usage as Usage
+from playhead.event.payload import as_fields as as_fields
 
 
 class RunStarted(Payload):
@@ -112,15 +106,6 @@ class StepFinished(Payload):
     output: Any = None
     metadata: dict[str, Any] = {}
     redacted: dict[str, int] = {}  # of an agent that adopted the run: what its process removed, by rule
-
-
-class Usage(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Count tokens."""
-
-    input: int | None = None
-    output: int | None = None
-    cached: int | None = None
-    reasoning: int | None = None
 
 
 class ModelInvoked(Payload):
@@ -384,23 +369,3 @@ def phase(kind: str) -> Phase:
     """Say whether a kind opens a span, closes one, or stands alone; an unknown kind stands alone."""
     payload = PAYLOADS.get(kind)
     return payload.PHASE if payload else "point"
-
-
-_FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {}
-
-
-def as_fields(payload: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a payload that say something: no None, no empty container, no flag that is off."""
-    kind = type(payload)
-    if (known := _FIELDS.get(kind)) is None:
-        known = _FIELDS[kind] = tuple(
-            (field.name, field.default_factory is not msgspec.NODEFAULT or field.default is False)
-            for field in msgspec.structs.fields(kind)
-        )
-    out: dict[str, Any] = {}
-    for name, silent_when_empty in known:
-        value = getattr(payload, name)
-        if value is None or (silent_when_empty and not value):
-            continue
-        out[name] = as_fields(value) if type(value) is Usage else value
-    return out

@@ -13,7 +13,8 @@ from typing import Any
 from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
-from playhead.views import answers, text
+from playhead.views import answers, points, text
+from playhead.views.points import mapping, words
 from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.text import Resolve
@@ -146,7 +147,7 @@ class Timeline:
         summary.lanes, summary.models = list(self._lanes), list(self._models)
         summary.in_flight = self._open.listed()
         summary.cost, summary.cost_unpriced = self._bill.amount, self._bill.unpriced
-        only_how = _object(summary.error).get("type") in _PROGRAM_ERRORS
+        only_how = mapping(summary.error).get("type") in _PROGRAM_ERRORS
         summary.last_words = self._last_words if only_how else None
         return summary
 
@@ -180,7 +181,7 @@ class Timeline:
             case "run.reopened":
                 summary.ended, summary.finished, summary.after, self._ended_us = None, None, 0, None
             case "output.written" if data.get("stream") == "stderr":
-                last = _words(data.get("text")).rstrip().rpartition("\n")[2].strip()
+                last = words(data.get("text")).rstrip().rpartition("\n")[2].strip()
                 self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
             case "run.invalidated":
                 summary.invalidated = {"seq": event.seq, "why": data.get("why"), "by": data.get("by")}
@@ -199,8 +200,8 @@ class Timeline:
         self.summary.name = str(data.get("name") or self.summary.name)
         self.summary.request = data.get("input") or self.summary.request
         self.summary.agent = data.get("agent") or self.summary.agent
-        if tags := _object(data.get("tags")):
-            self.summary.tags = {**_object(self.summary.tags), **tags}
+        if tags := mapping(data.get("tags")):
+            self.summary.tags = {**mapping(self.summary.tags), **tags}
 
     def _finished(self, event: Event, data: dict[str, Any]) -> None:
         summary = self.summary
@@ -208,7 +209,7 @@ class Timeline:
         self._ended_us = event.elapsed_us
         summary.error, summary.output, summary.metadata = data.get("error"), data.get("output"), data.get("metadata")
         redacted = data.get("redacted")
-        summary.redacted = {str(rule): _whole(count) for rule, count in _object(redacted).items()}
+        summary.redacted = {str(rule): _whole(count) for rule, count in mapping(redacted).items()}
 
     def _add(self, event: Event, data: dict[str, Any]) -> Row | None:
         if event.kind == "run.started":
@@ -252,10 +253,10 @@ class Timeline:
 
     def _step_key(self, event: Event) -> tuple[str | None, str, str]:
         """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
-        data = _object(event.data)
+        data = mapping(event.data)
         asked = {name: data.get(name) for name in ("attributes", "input")}
         told = text.arguments(asked, _limits.SHOW_VALUE_CHARACTERS_MAX, self._resolve)
-        return event.parent, _words(data.get("name")), told
+        return event.parent, words(data.get("name")), told
 
     def row_of(self, event: Event) -> Row:
         """Return the row of an event on its own, as if nothing followed it."""
@@ -268,7 +269,7 @@ class Timeline:
             case "tool.called":
                 row.detail = text.arguments(data.get("input"), width, self._resolve)
             case "mcp.requested":
-                row.detail = text.cut(_mcp_side(data), width)
+                row.detail = text.cut(points.mcp_side(data), width)
             case "model.invoked":
                 self._models.setdefault(row.name)
                 row.detail = _attempt(data.get("attempt", 1))
@@ -276,16 +277,16 @@ class Timeline:
                 attempt = _attempt(1 + self._failed.get(self._step_key(event), 0)) if self._failed else ""
                 row.detail = ", ".join(filter(None, (attempt, self._named(data.get("attributes"), width))))
             case "policy.checked":
-                row.status, row.detail = str(data.get("decision")), _words(data.get("resource"))
-                rule = "" if data.get("rule", "none") == "none" else _words(data.get("rule"))
-                row.result = ": ".join(filter(None, (rule, _words(data.get("reason")))))
+                row.status, row.detail = str(data.get("decision")), words(data.get("resource"))
+                rule = "" if data.get("rule", "none") == "none" else words(data.get("rule"))
+                row.result = ": ".join(filter(None, (rule, words(data.get("reason")))))
             case "artifact.created":
                 size = text.size(data["size"]) if type(data.get("size")) is int else ""
-                row.detail = ", ".join(filter(None, (_words(data.get("role")), size)))
+                row.detail = ", ".join(filter(None, (words(data.get("role")), size)))
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
             case kind if kind not in OPENING_TO_CLOSING:
-                row.detail = text.cut(_point(kind, data, row.name, self._resolve), width)
+                row.detail = text.cut(points.said(kind, data, row.name, self._resolve), width)
         return row
 
     def _close(self, row: Row, event: Event, data: dict[str, Any]) -> Row:
@@ -300,14 +301,14 @@ class Timeline:
         width = _limits.CELL_CHARACTERS_MAX
         match event.kind:
             case "model.responded":
-                usage = _object(data.get("usage"))
+                usage = mapping(data.get("usage"))
                 row.tokens_in, row.tokens_out = _count_or_none(usage.get("input")), _count_or_none(usage.get("output"))
                 self.summary.tokens_in += row.tokens_in or 0
                 self.summary.tokens_out += row.tokens_out or 0
                 said = data.get("cost") if type(data.get("cost")) in (int, float) else None
                 cached = _count_or_none(usage.get("cached"))
-                self._bill.add(_words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
-                row.result = _words(data.get("finish"))
+                self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
+                row.result = words(data.get("finish"))
                 row.answer = answers.said(data.get("response"), width, self._resolve)
                 told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
                 row.unanswered = row.status == "ok" and not told
@@ -316,7 +317,7 @@ class Timeline:
             case "mcp.answered" if row.error is None:
                 row.result = text.short(data.get("result"), width, self._resolve)
             case "http.received" if row.error is None:
-                row.result = _words(data.get("status"))
+                row.result = words(data.get("status"))
             case "process.exited" if data.get("exit_code") is not None:
                 row.result = _exit(data["exit_code"])
             case "step.finished" if data.get("attributes"):
@@ -349,38 +350,9 @@ def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row
     return rows[: limit - tail], len(rows) - limit, rows[len(rows) - tail :]
 
 
-def _point(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) -> str:
-    match kind:
-        case "note.added":
-            return _words(data.get("text"))
-        case "output.written":
-            return _words(data.get("text")).strip("\n")
-        case "effect.observed":
-            return _words(data.get("target"))
-        case "ambient.read":
-            reads = data.get("reads")
-            return text.several(len(reads) if isinstance(reads, list) else 1, "read")
-        case "git.committed":
-            return f"{_words(data.get('commit'))[:10]} {_words(data.get('message')).partition(chr(10))[0]}"
-        case "mcp.notified":
-            return _words(_object(data.get("error")).get("message")) or _mcp_side(data)
-        case "run.invalidated":
-            by = _words(data.get("by"))
-            return _words(data.get("why")) + (f" (by {by})" if by else "")
-        case "content.erased":
-            return f"event {_words(data.get('seq'))} {_words(data.get('path'))} {_words(data.get('why'))}".rstrip()
-        case _:
-            rest = {key: value for key, value in data.items() if not (name and key == "name")}
-            return text.arguments(rest, _limits.CELL_CHARACTERS_MAX, resolve) if rest else ""
-
-
 def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
     same = last.name == str(data.get("stream") or data.get("method") or "")
     return last.kind == event.kind and last.lane == event.lane and (same or event.kind == "ambient.read")
-
-
-def _mcp_side(data: dict[str, Any]) -> str:
-    return f"{'from' if data.get('from_server') else 'to'} {_words(data.get('server')) or 'the server'}"
 
 
 def _attempt(attempt: Any) -> str:
@@ -388,17 +360,7 @@ def _attempt(attempt: Any) -> str:
 
 
 def _exit(code: Any) -> str:
-    return f"killed by {text.signal_name(-code)}" if type(code) is int and code < 0 else f"exit {_words(code)}"
-
-
-def _words(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else text.short(value, _limits.CELL_CHARACTERS_MAX)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return f"killed by {text.signal_name(-code)}" if type(code) is int and code < 0 else f"exit {words(code)}"
 
 
 def _whole(value: Any) -> int:

@@ -1,0 +1,52 @@
+"""Say in a few words what happened at one point of a run. A field of the wrong form is said as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead import _limits
+from playhead.views import text
+from playhead.views.text import Resolve
+
+
+def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) -> str:
+    """Say a point event in a few words, beside its kind and its name."""
+    match kind:
+        case "note.added":
+            return words(data.get("text"))
+        case "output.written":
+            return words(data.get("text")).strip("\n")
+        case "effect.observed":
+            return words(data.get("target"))
+        case "ambient.read":
+            reads = data.get("reads")
+            return text.several(len(reads) if isinstance(reads, list) else 1, "read")
+        case "git.committed":
+            return f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
+        case "mcp.notified":
+            return words(mapping(data.get("error")).get("message")) or mcp_side(data)
+        case "run.invalidated":
+            by = words(data.get("by"))
+            return words(data.get("why")) + (f" (by {by})" if by else "")
+        case "content.erased":
+            return f"event {words(data.get('seq'))} {words(data.get('path'))} {words(data.get('why'))}".rstrip()
+        case _:
+            rest = {key: value for key, value in data.items() if not (name and key == "name")}
+            return text.arguments(rest, _limits.CELL_CHARACTERS_MAX, resolve) if rest else ""
+
+
+def mcp_side(data: dict[str, Any]) -> str:
+    """Say which way a message of MCP went."""
+    return f"{'from' if data.get('from_server') else 'to'} {words(data.get('server')) or 'the server'}"
+
+
+def words(value: Any) -> str:
+    """Return a text as it is, and anything else shortly."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else text.short(value, _limits.CELL_CHARACTERS_MAX)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return an object as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
