@@ -38,6 +38,7 @@ _NO_VALUE = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)+\Z", re.ASCII)
+_WILD = "[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z])|[A-Z](?=[0-9])|[a-z](?=[0-9])"  # changes that names have few of
 _CONSTANT = re.compile(r"[A-Z][A-Z_]*\Z")
 _BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z", re.ASCII)
 _CONNECTION = re.compile(
@@ -67,7 +68,7 @@ def looks_random(value: str) -> bool:
     if not re.search("[0-9]", value) or not re.search("[A-Za-z]", value):
         return False
     if _IDENTIFIERS.match(value):  # `base64.b64encode`, unless a part of it is longer and wilder than any name
-        return any(len(part) >= 16 and len(re.findall("[0-9](?=[A-Za-z])", part)) >= 3 for part in value.split("."))
+        return any(len(part) >= 16 and len(re.findall(_WILD, part)) >= 4 for part in value.split("."))
     changes = len(re.findall(r"[0-9](?=[^0-9])|[^0-9](?=[0-9])", value))
     digits = len(re.findall("[0-9]", value))
     return changes >= 3 or (digits >= 3 and len(value) >= 12) or bool(re.search(r"[!@#$%^*+=~?]", value))
