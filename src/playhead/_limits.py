@@ -44,7 +44,7 @@ GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the fir
 # Redaction
 SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
 LEARNED_VALUES_MAX: Final = 1000  # known at once; more that are seen in requests and fields are not learned
-OPENED_BYTES_MAX: Final = 64 * 1024 * 1024  # of compressed data that is looked into; more than that is not kept
+OPENED_BYTES_MAX: Final = 64 * 1024 * 1024  # of what is inside compressed data; a body with more is not kept
 
 # Output
 BACK_DIGITS_MAX: Final = 9  # of the number in `@last~N`

@@ -17,6 +17,7 @@ FIELDS = frozenset({
     "password", "passwd", "secret", "client_secret", "clientsecret", "secret_key", "secretkey",
     "secret_access_key", "secretaccesskey", "aws_secret_access_key",
     "api_key", "apikey", "x_api_key", "x_goog_api_key", "private_key", "privatekey",
+    "private_key_id", "passphrase", "api_token", "account_key", "shared_access_key",
     "access_token", "accesstoken", "refresh_token", "refreshtoken", "id_token", "idtoken", "auth_token", "authtoken",
     "x_auth_token", "session_token", "aws_session_token", "bearer_token",
     "authorization", "proxy_authorization", "cookie", "set_cookie",
