@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 from typing import Any
@@ -396,7 +397,7 @@ def test_a_run_that_cannot_be_joined_costs_the_recording_and_not_the_program(sto
     code, out, err = launched(store, ["sh", "-c", command])
     assert (code, out, err) == (0, b"x\n", b"")
     (gap,) = gaps(only_run(store))
-    assert (gap["reason"], gap["detail"]["why"][:6]) == ("python_not_attached", "no run")
+    assert (gap["reason"], gap["detail"]["why"][:3]) == ("python_not_attached", "no ")
 
 
 def test_a_program_that_is_disabled_is_not_attached_and_named(store: Path, program: Path) -> None:
@@ -405,6 +406,34 @@ def test_a_program_that_is_disabled_is_not_attached_and_named(store: Path, progr
     run = only_run(store)
     assert acts(run) == attached(run) == []
     assert "PLAYHEAD_DISABLED" in gaps(run)[0]["detail"]["why"]
+
+
+def test_a_python_that_outlives_its_run_adds_nothing_to_it(store: Path, program: Path, tmp_path: Path) -> None:
+    late = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {program} late; touch {tmp_path}/gone"
+    code, _, _ = launched(store, ["sh", "-c", f"({late}) > /dev/null 2>&1 &"])
+    assert code == 0
+    (tmp_path / "go").touch()
+    while not (tmp_path / "gone").exists():
+        time.sleep(0.05)
+    run = only_run(store)
+    assert_whole(run)
+    assert list(run.events())[-1].kind == "run.finished"
+
+
+def test_a_child_that_cannot_be_recorded_runs_on_and_is_named(store: Path, program: Path, tmp_path: Path) -> None:
+    argv = [sys.executable, str(program), "x"]
+    start = f"import os, subprocess\nenv = {{**os.environ, 'PLAYHEAD_DIR': {str(program)!r}}}\nsubprocess.run({argv}, env=env)"
+    assert launched(store, python(start)) == (0, b"x\n", b"")
+    (gap,) = gaps(only_run(store))
+    assert gap["reason"] == "python_not_attached"
+    assert str(program) in gap["detail"]["why"]
+
+
+def test_a_child_that_is_disabled_leaves_no_run(store: Path, program: Path) -> None:
+    argv = [sys.executable, str(program), "x"]
+    start = f"import os, subprocess\nsubprocess.run({argv}, env={{**os.environ, 'PLAYHEAD_DISABLED': '1'}})"
+    assert launched(store, python(start)) == (0, b"x\n", b"")
+    assert not gaps(only_run(store))
 
 
 # Another environment

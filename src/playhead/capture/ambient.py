@@ -10,46 +10,58 @@ record. A process that becomes another program (`exec`) stays in its run.
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
 from playhead.capture import children, clients, lanes, scope
 from playhead.capture.children import Handed
-from playhead.settings import Settings
+
+if TYPE_CHECKING:
+    from playhead.settings import Settings
 
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
 
 
 def attach(folder: str, handed: list[str]) -> None:
     """Record this process from now on until it ends; raises where that cannot be."""
-    from playhead.capture.opening import default_settings
-    from playhead.errors import ConfigError
-
-    settings = default_settings()
-    if settings.disabled:
-        raise ConfigError("PLAYHEAD_DISABLED is set for this program")
     given = Handed.read(folder, handed)
     named = os.environ.pop(RUN_VARIABLE, "")
     run = named if is_run_id(named) else given.run_of_process(os.getpid())
     if run is not None:
-        _join(run, given.report, settings)
+        _join(run, given.report)
         children.pass_on(given.by(run, os.getpid()))
     elif given.parent:
-        _wait_for_events(given, settings)
+        _wait_for_events(given)
         children.pass_on(given.by(given.parent, 0))
 
 
-def _join(run: str, report: str, settings: Settings) -> None:
+def _settings() -> Settings:
+    from playhead import settings
+
+    found = settings.load()
+    if found.disabled:
+        raise Refused("recording is switched off for this program (PLAYHEAD_DISABLED)")
+    return found
+
+
+class Refused(Exception):
+    """Say why this process is not recorded, though it could be."""
+
+
+def _join(run: str, report: str) -> None:
     """Record into the run of the launcher, and say who does."""
     from playhead.capture import environment
     from playhead.capture.record import join_run
     from playhead.event.envelope import kind_of
     from playhead.store.files import FileStore
 
-    recording = join_run(FileStore(settings.store_root()), settings, run)
+    settings = _settings()
+    store = FileStore(settings.store_root())
+    if any(kind_of(line) == "run.finished" for line in store.lines(run)):
+        raise Refused("its run has ended")  # a process that a shell left behind
+    recording = join_run(store, settings, run)
     before = 0
 
     def count(encoded: bytes, seq: int, root: str) -> bytes:
@@ -90,19 +102,21 @@ def _tell(report: str, text: str) -> None:
         pass  # the launcher is gone, and nobody counts any more
 
 
-def _wait_for_events(given: Handed, settings: Settings) -> None:
-    """Be ready to open a run of our own, below the one that this process was started from."""
+def _wait_for_events(given: Handed) -> None:
+    """Be ready to open a run of our own, below the one that this process was started from.
+
+    Until then as little as possible is imported: most programs that a program starts have nothing to record.
+    """
     origin = {"run": given.parent, "mode": "child"}
-    # The parent's run knows the code that it began with; to ask git again would start processes in the program's name.
-    settings = dataclasses.replace(settings, git=False)
 
     def opening() -> Any:
-        from playhead.capture import guard
-
         try:
-            recording = _open_child(origin, settings)
+            recording = _open_child(origin)
+        except Refused:
+            return None
         except Exception as problem:
-            guard.give_up(problem, "this program is not recorded", settings.strict)
+            facts = (sys.version.split()[0], sys.executable, " ".join(str(problem).split()))
+            _tell(given.report, "\t".join(("not attached", *facts)) + "\n")
             return None
         children.pass_on(given.by(recording.id, 0))
         atexit.register(_finish, recording)
@@ -113,7 +127,9 @@ def _wait_for_events(given: Handed, settings: Settings) -> None:
     clients.install()  # what it sees first opens the run
 
 
-def _open_child(origin: dict[str, Any], settings: Settings) -> Any:
+def _open_child(origin: dict[str, Any]) -> Any:
+    import dataclasses
+
     from playhead.capture import environment
     from playhead.capture.naming import program_name
     from playhead.capture.opening import open_recording
@@ -121,6 +137,8 @@ def _open_child(origin: dict[str, Any], settings: Settings) -> Any:
     from playhead.event import kinds
     from playhead.store.files import FileStore
 
+    # The parent's run knows the code that it began with; to ask git again would start processes in the program's name.
+    settings = dataclasses.replace(_settings(), git=False)
     recording = open_recording(FileStore(settings.store_root()), settings)
     argv = list(sys.orig_argv)
     name = program_name(argv)

@@ -7,11 +7,12 @@ down unseen. Where the program makes an environment of its own, it is added on t
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from playhead._ids import is_run_id
+from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
 VARIABLE = "PLAYHEAD_ATTACH"
@@ -67,9 +68,10 @@ def pass_on(handed: Handed) -> None:
     for name, value in handed.variables(os.environ).items():
         os.putenv(name, value)  # in the environment of the process, and not in `os.environ`
     if first:
-        for owner, name, make in _SEAMS:
-            if name in vars(owner):
-                _patches.replace(owner, name, make)
+        for name, make in (("execve", _execve), ("posix_spawn", _posix_spawn), ("posix_spawnp", _posix_spawn)):
+            if hasattr(os, name):
+                _patches.replace(os, name, make)
+        _watch.install()
 
 
 def stop() -> None:
@@ -81,6 +83,7 @@ def stop() -> None:
             os.putenv(name, os.environ[name])
         else:
             os.unsetenv(name)
+    _watch.uninstall()
     _patches.restore()
 
 
@@ -120,9 +123,9 @@ def _posix_spawn(original: Any) -> Any:
     return posix_spawn
 
 
-_SEAMS: tuple[tuple[Any, str, Any], ...] = (
-    (subprocess, "_fork_exec", _fork_exec),
-    (os, "execve", _execve),
-    (os, "posix_spawn", _posix_spawn),
-    (os, "posix_spawnp", _posix_spawn),
-)
+def _patch_subprocess(module: ModuleType) -> None:
+    if hasattr(module, "_fork_exec"):
+        _patches.replace(module, "_fork_exec", _fork_exec)
+
+
+_watch = AfterImport({"subprocess": _patch_subprocess})
