@@ -43,7 +43,7 @@ PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
     "add_secret", "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step",
-    "tool", "verify",
+    "tool", "unwrap", "verify", "wrap",
 ]  # fmt: skip
 
 FILE_LINES_MAX = 400

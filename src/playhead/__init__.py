@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         step,
         tool,
     )
+    from playhead.capture.clients.wrapping import unwrap, wrap
     from playhead.capture.guard import RecordingWarning
     from playhead.capture.request import Envelope
     from playhead.errors import (
@@ -66,7 +67,9 @@ _WHERE = {
     "runs": "playhead._api.reading",
     "step": "playhead._api.recording",
     "tool": "playhead._api.recording",
+    "unwrap": "playhead.capture.clients.wrapping",
     "verify": "playhead._api.reading",
+    "wrap": "playhead.capture.clients.wrapping",
 }
 
 __all__ = [
@@ -97,7 +100,9 @@ __all__ = [
     "runs",
     "step",
     "tool",
+    "unwrap",
     "verify",
+    "wrap",
 ]
 
 

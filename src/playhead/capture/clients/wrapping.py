@@ -41,7 +41,7 @@ def wrap(client: C) -> C:
         )
     for owner, name in senders:
         if not hasattr(owner.__dict__.get(name), "playhead_original"):
-            setattr(owner, name, _wanted(getattr(owner, name)))
+            owner.__dict__[name] = _wanted(getattr(owner, name))
     return client
 
 
@@ -49,7 +49,7 @@ def unwrap(client: C) -> C:
     """Take back what `wrap` did; return the client itself."""
     for owner, name in _senders(client, 0, set()):
         if hasattr(owner.__dict__.get(name), "playhead_original"):
-            delattr(owner, name)
+            del owner.__dict__[name]
     return client
 
 
