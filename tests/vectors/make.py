@@ -118,6 +118,9 @@ def _calls(out: Writer, step: str | None) -> None:
     asked = {"query": "login", "raw": bytes(range(256)) * 2, "odd": b"\x00\xff"}
     span = out.add(kinds.ToolCalled(name="search", input=asked, effects=["read"]), parent=step, lane="0.1")
     out.add(kinds.ToolReturned(status="ok", output={"hits": ["x" * 40_000, LONG]}), span=span, parent=step, lane="0.1")
+    span = out.add(kinds.McpRequested(method="tools/list", params={"cursor": "2"}, server="npx files"), parent=step)
+    out.add(kinds.McpAnswered(status="ok", result={"tools": [{"name": "read"}]}), span=span, parent=step)
+    out.add(kinds.McpNotified(method="notifications/progress", params={"progress": 0.5}, from_server=True), parent=step)
     span = out.add(kinds.HttpSent(method="GET", url="https://x.test/a?b=1", headers=[["accept", "*/*"]]), parent=step)
     out.add(kinds.HttpReceived(outcome="ok", status=404, headers=[["via", "1"]], body="no"), span=span, parent=step)
     span = out.add(kinds.ProcessStarted(argv=["git", "status"], cwd="/repo"), parent=step)
