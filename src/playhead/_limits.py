@@ -27,6 +27,7 @@ RESOLVED_LINES_CACHED_MAX: Final = 512
 RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, since references may multiply without end
 
 # Traffic
+CONVERSATIONS_MAX: Final = 1024  # in one run, that are followed at once; of more the oldest are no longer
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is kept, and that is counted
 
 # Durability

@@ -166,6 +166,8 @@ class Exchange:
         try:
             self._close(error, closed)
         except Exception as problem:
+            if self._dialect is not None:
+                self._scope.recording.turns.answered(self._scope, self._span, None, "error")
             guard.absorb(problem, self._scope.recording, f"the answer of {self._url}")
         finally:
             current.reset(token)
@@ -296,7 +298,7 @@ class Exchange:
                 fields["finish"] = answered.finish
             if answered.model is not None:
                 fields["model"] = answered.model
-        after = self._scope.recording.turns.answered(self._scope, self._span, answered, status == "error")
+        after = self._scope.recording.turns.answered(self._scope, self._span, answered, status)
         self._emit("model.responded", fields, described, spliced, after)
 
     def _hide_split_secrets(self, assembled: Any) -> None:

@@ -233,7 +233,7 @@ class ToolCall(Span):
         call, asked_by = self._call, None
         turns = scope.recording.turns
         if scope.span not in turns.tools:  # a tool inside a tool was asked for by that one
-            call, asked_by = turns.running(self._name, self._arguments, call, scope.span)
+            call, asked_by = turns.running(self._name, self._arguments, call, scope)
         return kinds.ToolCalled(
             name=self._name, input=self._arguments, effects=self._effects, call=call, asked_by=asked_by
         )

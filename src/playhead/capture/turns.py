@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from playhead import _limits
 from playhead.capture.scope import Scope
 from playhead.event import kinds
 from playhead.ledger.writer import Around
@@ -37,6 +38,7 @@ class _Wanted:
 
     call: ToolAsked
     asked_by: str
+    lane: str
     seen: bool = False  # running, or run
 
 
@@ -83,11 +85,11 @@ class Turns:
         """
         place = self._place(scope)
         turn = self.open.get(place)
+        if results:
+            self._infer(scope if turn is None else scope.inside(turn.span), results)
         if turn is not None and (turn.failed or turn.asking):
             turn.asking += 1  # another attempt, or one of several questions at once
             return scope.inside(turn.span), None
-        if results:
-            self._infer(scope if turn is None else scope.inside(turn.span), results)
         if turn is not None:
             self._end(place)
         if scope.span not in self.places:
@@ -98,35 +100,45 @@ class Turns:
     def opened(self, scope: Scope, span: str) -> Scope:
         """Note the span of a turn that was opened here, and return the scope inside."""
         place = self._place(scope)
-        self._counted[place] = self._counted.get(place, 0) + 1
+        self._counted[place] = self._counted.pop(place, 0) + 1
+        _bound(self._counted)
         self.open[place] = _Turn(span, asking=1)
+        if len(self.open) > _limits.CONVERSATIONS_MAX:
+            self._end(next(iter(self.open)))
         return scope.inside(span)
 
     def attempt(self, scope: Scope, url: str, request: Any) -> int:
         """Say how often this question was sent from here, this time included, since it was last answered."""
         place = self._place(scope)
-        last = self._asked.get(place)
+        last = self._asked.pop(place, None)
         number = last[2] + 1 if last is not None and last[0] == url and last[1] == request else 1
         self._asked[place] = (url, request, number)
+        _bound(self._asked)
         return number
 
     def asking(self, span: str, parent: str | None) -> None:
         """Take note of a model call that has begun; with the lock held."""
         self._asking[span] = parent
 
-    def answered(self, scope: Scope, asked_by: str | None, answered: Answered | None, failed: bool) -> Around | None:
+    def answered(
+        self, scope: Scope, asked_by: str | None, answered: Answered | None, status: kinds.Status
+    ) -> Around | None:
         """Take in the answer to a question: which tools it asks for, and whether the turn ends with it.
 
         Returns the event that closes the turn, to be written right after the answer.
         """
         place = self._place(scope)
+        failed = status == "error"
         with self.lock:
             if not failed:
                 self._asked.pop(place, None)
             if asked_by is not None:
                 self._asking.pop(asked_by, None)
-                calls = () if answered is None else answered.calls
-                self._wanted += [_Wanted(call, asked_by, self._was_early(call, asked_by)) for call in calls]
+                for call in () if answered is None else answered.calls:
+                    self._wanted.append(_Wanted(call, asked_by, scope.lane.path, self._was_early(call, asked_by)))
+                del self._wanted[: -_limits.CONVERSATIONS_MAX]
+                if self._early:
+                    self._early = [early for early in self._early if early.asked_by != asked_by]
             turn = self.open.get(place)
             if turn is None:
                 return None
@@ -135,14 +147,17 @@ class Turns:
             if turn.asking or failed or (answered is not None and answered.calls):
                 return None
             del self.open[place]
-            return "step.finished", b'{"status":"ok"}', scope.span
+            return "step.finished", b'{"status":"%b"}' % status.encode(), scope.span
 
     def leave(self, span: str | None) -> None:
-        """End the turns that are open directly inside a span which is about to close."""
-        if self.open:
+        """End the turns that are open directly inside a span which is about to close, and forget it."""
+        if self.open or span in self.places:
             with self.lock:
                 for place in [place for place in self.open if place[0] == span]:
                     self._end(place)
+                self.places.discard(span)
+                for place in [place for place in self._counted if place[0] == span]:
+                    del self._counted[place]
 
     def run_ends(self) -> None:
         """End every exchange and every turn that is still open."""
@@ -160,14 +175,15 @@ class Turns:
             self.recording.emit(kinds.StepFinished(status=status), span=turn.span, parent=place[0])
 
     def running(
-        self, name: str, arguments: Any, call: str | None = None, inside: str | None = None
+        self, name: str, arguments: Any, call: str | None = None, scope: Scope | None = None
     ) -> tuple[str | None, str | None]:
-        """Say which tool call of a model leads to a tool that begins to run now, in a span: its id, and who asked."""
+        """Say which tool call of a model leads to a tool that begins to run now, here: its id, and who asked."""
         with self.lock:
-            found = self._match(name, arguments, call)
+            found = self._match(name, arguments, call, None if scope is None else scope.lane.path)
             if found is not None:
                 found.seen = True
                 return found.call.id, found.asked_by
+            inside = None if scope is None else scope.span
             asking = [span for span, parent in self._asking.items() if parent == inside]
             if inside is None or len(asking) != 1:
                 return call, None
@@ -186,17 +202,17 @@ class Turns:
                 return True
         return False
 
-    def _match(self, name: str, arguments: Any, call: str | None) -> _Wanted | None:
+    def _match(self, name: str, arguments: Any, call: str | None, lane: str | None) -> _Wanted | None:
         unseen = [wanted for wanted in self._wanted if not wanted.seen]
         if call is not None:
-            return next((wanted for wanted in unseen if wanted.call.id == call), None)
+            return _nearest([wanted for wanted in unseen if wanted.call.id == call], lane)
         named = [wanted for wanted in unseen if wanted.call.name == name]
-        return next((wanted for wanted in named if wanted.call.input == arguments), named[0] if named else None)
+        return _nearest([wanted for wanted in named if wanted.call.input == arguments] or named, lane)
 
     def _infer(self, scope: Scope, results: Iterable[ToolResult]) -> None:
         """Record the tools whose results go back to the model and which nobody saw running."""
         for result in results:
-            wanted = self._answering(result)
+            wanted = self._answering(result, scope.lane.path)
             if wanted is None:
                 continue
             self._wanted.remove(wanted)
@@ -216,11 +232,25 @@ class Turns:
             if span is not None:
                 self.recording.emit(returned, span=span, parent=scope.span)
 
-    def _answering(self, result: ToolResult) -> _Wanted | None:
+    def _answering(self, result: ToolResult, lane: str) -> _Wanted | None:
+        found = []
         for wanted in self._wanted:
             if result.id is not None and wanted.call.id is not None:
                 if wanted.call.id == result.id:
-                    return wanted
+                    found.append(wanted)
             elif wanted.call.name == result.name:
-                return wanted
-        return None
+                found.append(wanted)
+        return _nearest(found, lane)
+
+
+def _nearest(found: list[_Wanted], lane: str | None) -> _Wanted | None:
+    """Return the first that was asked for in this lane, else in the nearest above it: ids and names come again."""
+    if len(found) < 2 or lane is None:
+        return found[0] if found else None
+    return max(found, key=lambda wanted: len(wanted.lane) if f"{lane}.".startswith(f"{wanted.lane}.") else -1)
+
+
+def _bound(held: dict[Any, Any]) -> None:
+    """Forget the oldest, where a run has more than can be kept in mind."""
+    if len(held) > _limits.CONVERSATIONS_MAX:
+        del held[next(iter(held))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,7 +167,7 @@ def test_a_release_of_another_shape_is_a_gap_and_not_the_agents_problem(monkeypa
 def test_a_module_of_another_shape_is_a_gap_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     name = langchain.MODULES[0]
-    monkeypatch.setitem(sys.modules, name, SimpleNamespace(__name__=name, __spec__=None))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
     with playhead.record("run"):
         pass
     gaps = [event.data for event in recorded() if event.kind == "gap.noted"]
