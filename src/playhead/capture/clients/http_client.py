@@ -34,7 +34,6 @@ class Wanted:
     def __init__(self, method: str, target: str, headers: Any, body: Any) -> None:
         self.method, self.target, self.headers = method, target, headers
         self.body = body.encode() if isinstance(body, str) else _whole(body)
-        self.begun = False
 
 
 wanted: ContextVar[Wanted | None] = ContextVar("playhead_wanted", default=None)
@@ -100,27 +99,23 @@ def _begin(connection: Any, given: Any) -> _Call | None:
     target = rest.rpartition(" ")[0]
     pairs = [line.partition(b":") for line in lines[1:]]
     headers = [(name, value.strip()) for name, _, value in pairs]
-    body = _known_body(method, headers, given)
+    body = _known_body(headers, given)
     exchange = begin(method, _url(connection, target), headers, body)
     if exchange is None:
         return None
     return _Call(exchange, http1.Question(exchange, headers) if body is None else None)
 
 
-def _known_body(method: str, headers: http1.Headers, given: Any) -> bytes | None:
+def _known_body(headers: http1.Headers, given: Any) -> bytes | None:
     """Return the body, where it is there already; None where it is made while it is sent."""
-    asked = wanted.get()
-    if asked is not None and (asked.begun or asked.method != method):
-        asked = None  # of a request around this one
-    if asked is not None:
-        asked.begun = True
     if given is not None:
         return _whole(given)
-    if asked is not None and asked.body is not None:
-        length = http1.length_of(headers)
-        return asked.body if length is None or length == len(asked.body) else None
-    framed = http1.length_of(headers) or http1.value_of(headers, b"transfer-encoding")
-    return None if framed else b""
+    length = http1.length_of(headers)
+    if not length and not http1.value_of(headers, b"transfer-encoding"):
+        return b""
+    asked = wanted.get()
+    known = asked is not None and asked.body is not None and length in (None, len(asked.body))
+    return asked.body if asked is not None and known else None
 
 
 def _url(connection: Any, target: str) -> str:
@@ -144,8 +139,7 @@ def address(scheme: str, host: str, port: int | None, target: str) -> str:
 def never_sent(url: str, error: BaseException) -> None:
     """Record a request for which no connection could be made."""
     asked = wanted.get()
-    if asked is not None and not asked.begun:
-        asked.begun = True
+    if asked is not None:
         headers = asked.headers.items() if asked.headers else ()
         exchange = begin(asked.method, url, [(str(k), _header_text(v)) for k, v in headers], asked.body or b"")
         if exchange is not None:
