@@ -182,7 +182,7 @@ class Turns:
             found = self._match(name, arguments, call, None if scope is None else scope.lane.path)
             if found is not None:
                 found.seen = True
-                return found.call.id, found.asked_by
+                return found.call.id or call, found.asked_by
             inside = None if scope is None else scope.span
             asking = [span for span, parent in self._asking.items() if parent == inside]
             if inside is None or len(asking) != 1:
@@ -192,11 +192,8 @@ class Turns:
 
     def _was_early(self, call: ToolAsked, asked_by: str) -> bool:
         for early in self._early:
-            same = (
-                early.call == call.id
-                if early.call is not None
-                else (early.name, early.input) == (call.name, call.input)
-            )
+            named = early.call is None or call.id is None
+            same = (early.name, early.input) == (call.name, call.input) if named else early.call == call.id
             if early.asked_by == asked_by and same:
                 self._early.remove(early)
                 return True
@@ -205,7 +202,10 @@ class Turns:
     def _match(self, name: str, arguments: Any, call: str | None, lane: str | None) -> _Wanted | None:
         unseen = [wanted for wanted in self._wanted if not wanted.seen]
         if call is not None:
-            return _nearest([wanted for wanted in unseen if wanted.call.id == call], lane)
+            found = _nearest([wanted for wanted in unseen if wanted.call.id == call], lane)
+            if found is not None:
+                return found
+            unseen = [wanted for wanted in unseen if wanted.call.id is None]  # the framework's own id for it
         named = [wanted for wanted in unseen if wanted.call.name == name]
         return _nearest([wanted for wanted in named if wanted.call.input == arguments] or named, lane)
 

@@ -111,6 +111,22 @@ def test_a_tool_that_runs_before_the_answer_is_whole_belongs_to_the_call_under_w
     assert told[1]["call"] == "call_b"
 
 
+def test_an_id_that_a_framework_gives_to_a_call_without_one_does_not_hide_it() -> None:
+    with playhead.record("run"):
+        scope = live()
+        assert scope is not None
+        turns = scope.recording.turns
+        asked = (ToolAsked(None, "weather", {"city": "Rome"}), ToolAsked("call_b", "weather", {"city": "Rome"}))
+        turns.answered(scope, "7", Answered({}, calls=asked), False)
+        for call in ("own_1", "call_b", "own_2"):
+            with ToolCall("weather", {"city": "Rome"}, [], call):
+                pass
+    told = [event.data for event in recorded() if event.kind == "tool.called"]
+    assert [(data["call"], data.get("asked_by")) for data in told] == [
+        ("own_1", "7"), ("call_b", "7"), ("own_2", None),
+    ]  # fmt: skip
+
+
 def test_a_conversation_of_an_agent_goes_on_from_task_to_task() -> None:
     async def main() -> list[str | None]:
         with playhead.record("run"), seams.AgentStep("agent"):
