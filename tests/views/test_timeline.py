@@ -284,3 +284,22 @@ def test_every_kind_has_a_row_or_is_the_run_itself(kind):
     timeline = Timeline().take_all(started().add(kind, {"name": "x", "argv": ["ls"]}, "7").events)
     rows = list(timeline.rows())
     assert len(rows) == (0 if kind in ("run.started", "run.finished") else 1)
+
+
+def test_messages_of_mcp_are_rows_and_notifications_of_one_sort_are_one() -> None:
+    story = started()
+    story.add("mcp.requested", {"method": "tools/list", "server": "npx files"}, "1", "0")
+    for done in (1, 2, 3):
+        story.add(
+            "mcp.notified",
+            {"method": "notifications/progress", "params": {"progress": done}, "from_server": True},
+            None,
+            "1",
+        )
+    story.add("mcp.notified", {"method": "notifications/message", "server": "npx files"}, None, "1")
+    story.add("mcp.answered", {"status": "ok", "result": {"tools": []}}, "1", "0")
+    listed, progress, message = Timeline().take_all(story.events).rows()
+    assert (listed.kind, listed.name, listed.detail, listed.status) == ("mcp", "tools/list", "to npx files", "ok")
+    assert listed.result == "{tools: []}"
+    assert (progress.name, progress.detail, progress.folded) == ("notifications/progress", "from the server", 3)
+    assert (message.name, message.detail, message.parent) == ("notifications/message", "to npx files", listed.seq)
