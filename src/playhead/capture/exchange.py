@@ -208,11 +208,11 @@ class Exchange:
                 parent=self._inside.span,
                 opens=True,
                 keyed=question,
-                spliced=Spliced(before, pairs, b"", "/headers"),
+                spliced=Spliced(before, pairs, b"", "/headers", asking=True),
             )
         else:
             before = b'"http":{"method":%b,"url":%b,"form":"%b","headers":' % (method, url, form.encode())
-            self._open_model(found, request, value, form, Spliced(before, pairs, b"}", "/http/headers"))
+            self._open_model(found, request, value, form, Spliced(before, pairs, b"}", "/http/headers", True))
         recording.count_redacted(counts)
 
     def _open_model(
@@ -272,9 +272,9 @@ class Exchange:
             fields: dict[str, Any] = {"outcome": status}
             if answer.form != wire.NONE:
                 fields["body"] = answer.value
-            self._emit("http.received", fields, described, Spliced(b",".join(told), pairs, b"", "/headers"))
+            self._emit("http.received", fields, described, Spliced(b",".join(told), pairs, b"", "/headers", False))
         else:
-            spliced = Spliced(b'"http":{' + b",".join(told), pairs, b"}", "/http/headers")
+            spliced = Spliced(b'"http":{' + b",".join(told), pairs, b"}", "/http/headers", asking=False)
             self._close_model(self._dialect, error, closed, spliced)
 
     def _close_model(self, dialect: Dialect, error: BaseException | None, closed: Closed, spliced: Spliced) -> None:

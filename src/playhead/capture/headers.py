@@ -76,13 +76,15 @@ class Headers:
 class Spliced(NamedTuple):
     """Members that are added to the data of an event after it is shaped: encoded and clean already.
 
-    `before`, the array of pairs and `after` make up the members; `where` is the pointer to the array.
+    `before`, the array of pairs and `after` make up the members; `where` is the pointer to the array. Requests and
+    answers have theirs in the same place: `asking` tells them apart, since each resembles only its own.
     """
 
     before: bytes
     pairs: list[bytes]
     after: bytes
     where: str
+    asking: bool
 
     def join(self, encoded: bytes, held: Held) -> bytes:
         """Return the data of an event with these members at its end."""
@@ -90,7 +92,7 @@ class Spliced(NamedTuple):
         return b"%b%b%b%b%b}" % (encoded[:-1], comma, self.before, self._array(held), self.after)
 
     def _array(self, held: Held) -> bytes:
-        pairs, last = self.pairs, held.headers.get(self.where)
+        pairs, last = self.pairs, held.headers.get((self.where, self.asking))
         if last is not None:
             seq, before = last
             keep = 0
@@ -107,9 +109,9 @@ class Spliced(NamedTuple):
 
     def wrote(self, seq: int, held: Held) -> None:
         """Note that line `seq` holds these pairs, unless one before it does nearly."""
-        last = held.headers.get(self.where)
+        last = held.headers.get((self.where, self.asking))
         if last is None or self.pairs[:_KEPT_MIN] != last[1][:_KEPT_MIN]:
-            held.headers[self.where] = (seq, self.pairs)
+            held.headers[self.where, self.asking] = (seq, self.pairs)
 
 
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:

@@ -61,7 +61,7 @@ class Held:
 
     __slots__ = ("_read_data", "generation", "headers", "held_bytes", "known")
     known: Known
-    headers: dict[str, tuple[int, list[bytes]]]  # by pointer: the line that holds such an array, and its encoded items
+    headers: dict[Any, tuple[int, list[bytes]]]  # by what they are: the line that holds such pairs, encoded
     held_bytes: int
 
     def __init__(self, read_data: Callable[[int], Any]) -> None:

@@ -1,0 +1,423 @@
+"""Calls of real SDKs are recorded once, whole and exact, and the agent notices nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+import playhead
+from playhead.capture import exchange as exchange_module
+from playhead.errors import WriteFailed
+from playhead.event import wire
+from playhead.testing import Failure, Raw, ScriptedProvider, Text, ToolCall, ToolCalls, Wire
+
+QUESTION: list[Any] = [{"role": "user", "content": "Grüß dich, 日本語?"}]
+FAST: dict[str, Any] = {"retry_after_ms": 1}
+
+
+def openai_call(provider: ScriptedProvider, **options: Any) -> Any:
+    with openai.OpenAI(base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5) as client:
+        return client.chat.completions.create(model="gpt-5", messages=QUESTION, **options).model_dump()
+
+
+def openai_stream(provider: ScriptedProvider) -> Any:
+    with openai.OpenAI(base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5) as client:
+        stream = client.chat.completions.create(model="gpt-5", messages=QUESTION, stream=True)
+        return [chunk.model_dump() for chunk in stream]
+
+
+def openai_async(provider: ScriptedProvider) -> Any:
+    async def main() -> Any:
+        async with openai.AsyncOpenAI(
+            base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5
+        ) as client:
+            return (await client.responses.create(model="gpt-5", input="?")).model_dump()
+
+    return asyncio.run(main())
+
+
+def openai_async_stream(provider: ScriptedProvider) -> Any:
+    async def main() -> Any:
+        async with openai.AsyncOpenAI(
+            base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5
+        ) as client:
+            stream = await client.responses.create(model="gpt-5", input="?", stream=True)
+            return [event.model_dump() async for event in stream]
+
+    return asyncio.run(main())
+
+
+def anthropic_call(provider: ScriptedProvider) -> Any:
+    with anthropic.Anthropic(
+        base_url=provider.anthropic_url, api_key="sk-ant-none", max_retries=2, timeout=5
+    ) as client:
+        return client.messages.create(model="claude", max_tokens=99, messages=QUESTION).model_dump()
+
+
+def anthropic_stream(provider: ScriptedProvider) -> Any:
+    with anthropic.Anthropic(
+        base_url=provider.anthropic_url, api_key="sk-ant-none", max_retries=2, timeout=5
+    ) as client:
+        manager = client.messages.stream(model="claude", max_tokens=99, messages=QUESTION)
+        with manager as stream:
+            return [event.model_dump() for event in stream]
+
+
+SDKS: list[Callable[..., Any]] = [
+    openai_call, openai_stream, openai_async, openai_async_stream, anthropic_call, anthropic_stream,
+]  # fmt: skip
+LONG = "An answer in several pieces: Grüße aus 東京, and more of it, and more."
+SCRIPTS: dict[str, list[Any]] = {
+    "text": [LONG],
+    "tools": [ToolCalls((ToolCall("a", {"x": "ü"}), ToolCall("b", {})), text="I will.", reasoning="Hm.")],
+    "pretty": [Text(LONG, wire=Wire(pretty=True))],
+    "gzip": [Text(LONG, wire=Wire(encoding="gzip"))],
+    "br": [Text(LONG, wire=Wire(encoding="br"))],
+    "zstd": [Text(LONG, wire=Wire(encoding="zstd"))],
+    "torn": [Text(LONG, wire=Wire(split="torn", chunked=True))],
+    "torn gzip": [Text(LONG, wire=Wire(split="torn", chunked=True, encoding="gzip"))],
+    "bytewise": [Text("Hi.", wire=Wire(split=1, chunked=True))],
+    "429 and 500": [Failure(429, **FAST), Failure(500, **FAST), LONG],
+    "400": [400],
+    "429 for good": [Failure(429, **FAST)] * 3,
+    "before head": [Text(LONG, wire=Wire(cut="before-head"))] * 3,
+    "after head": [Text(LONG, wire=Wire(cut="after-head"))] * 3,
+    "mid body": [Text(LONG, wire=Wire(cut="mid-body"))] * 3,
+    "two chunks": [Text(LONG, wire=Wire(cut=2))] * 3,
+    "no JSON": [Raw(b"<html>busy</html>", content_type="text/html")],
+    "empty": [Raw(b"")],
+}
+
+
+def told(sdk: Callable[[ScriptedProvider], Any], provider: ScriptedProvider) -> Any:
+    """Return what a call gives, or how it fails: every exception of the chain, with its message."""
+    try:
+        return sdk(provider)
+    except Exception as error:
+        trail: list[str] = []
+        problem: BaseException | None = error
+        while problem is not None:
+            trail.append(f"{type(problem).__module__}.{type(problem).__qualname__}: {problem}")
+            problem = problem.__cause__
+        return trail
+
+
+def whole(provider: ScriptedProvider) -> list[playhead.Event]:
+    """Check that each exchange of the provider is in the last run once, byte for byte; return the openings."""
+    events = list(playhead.load("@last").events())
+    invoked = [event for event in events if event.kind in ("model.invoked", "http.sent")]
+    responded = {event.span: event for event in events if event.kind in ("model.responded", "http.received")}
+    exchanges = provider.exchanges
+    assert [wire.request_bytes(event.data) for event in invoked] == [one.request.body for one in exchanges]
+    assert len(responded) == len(invoked)
+    for event, one in zip(invoked, exchanges, strict=True):
+        answer = responded[event.span].data
+        http = answer.get("http") or answer
+        assert http.get("status") == one.status
+        assert one.body.startswith(wire.response_bytes(answer))
+        if not one.cut and one.status is not None and one.status < 400:  # of a failed stream SDKs do not read the rest
+            assert wire.response_bytes(answer) == one.body
+        assert [name for name, _ in event.data.get("http", event.data)["headers"]] == [
+            name for name, _ in one.request.headers
+        ]
+        if one.status is not None:
+            assert [name for name, _ in http["headers"]] == [name for name, _ in one.headers]
+        assert sum((answer.get("chunks") or {"sizes": [len(wire.response_bytes(answer))]})["sizes"]) == len(
+            wire.response_bytes(answer)
+        )
+    assert not [event for event in events if event.kind == "gap.noted"]
+    verdict = playhead.verify("@last")
+    assert (verdict.integrity.verdict, verdict.completeness.verdict) == ("intact", "complete")
+    return invoked
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
+def test_a_call_is_recorded_as_it_went_and_goes_as_it_would(sdk: Callable[..., Any], script: str) -> None:
+    with ScriptedProvider(SCRIPTS[script]) as provider:
+        bare = told(sdk, provider)
+        asked = [request.body for request in provider.requests]
+    with ScriptedProvider(SCRIPTS[script]) as provider:
+        with playhead.record("call"):
+            assert _same_port(told(sdk, provider)) == _same_port(bare)
+        assert [request.body for request in provider.requests] == asked
+        invoked = whole(provider)
+    assert [event.data.get("attempt", 1) for event in invoked] == list(range(1, len(asked) + 1))
+    assert {event.kind for event in invoked} == {"model.invoked"}
+
+
+def _same_port(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
+
+
+def test_the_chunks_of_a_stream_are_those_that_were_sent() -> None:
+    with ScriptedProvider([LONG]) as provider, playhead.record("chunks"):
+        openai_stream(provider)
+        (exchange,) = provider.exchanges
+    (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
+    assert wire.response_chunks(responded) == exchange.chunks
+    assert responded["response"]["choices"][0]["message"]["content"] == LONG
+
+
+@pytest.mark.parametrize("size", [0, 400_000])
+def test_concurrent_streams_in_threads_do_not_mix(size: int) -> None:
+    def script(request: Any) -> Any:
+        return f"You said: {request.prompt} " + "x" * size
+
+    def one(number: int) -> str:
+        messages: list[Any] = [{"role": "user", "content": f"question {number}"}]
+        stream = client.chat.completions.create(model="gpt-5", messages=messages, stream=not size)
+        return stream.choices[0].message.content if size else "".join(c.choices[0].delta.content or "" for c in stream)
+
+    with ScriptedProvider(script) as provider:
+        with (
+            openai.OpenAI(base_url=provider.base_url, api_key="none") as client,
+            playhead.record("many"),
+            ThreadPoolExecutor(20) as pool,
+        ):
+            assert [text.split(" ")[3] for text in pool.map(one, range(20 if not size else 4))]
+        sent = {one.request.body: one for one in provider.exchanges}
+    events = list(playhead.load("@last").events())
+    closed = {event.span: event for event in events if event.kind == "model.responded"}
+    invoked = [event for event in events if event.kind == "model.invoked"]
+    assert len(invoked) == len(sent) == len({event.lane for event in invoked})
+    for event in invoked:
+        exchange = sent[wire.request_bytes(event.data)]
+        assert wire.response_bytes(closed[event.span].data) == exchange.body
+        assert closed[event.span].lane == event.lane
+        assert closed[event.span].parent == event.parent
+    assert playhead.verify("@last", deep=True).integrity.verdict == "intact"
+
+
+def test_a_cancelled_call_is_recorded_as_cancelled_and_is_not_tried_again() -> None:
+    async def main(url: str) -> None:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none") as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await client.responses.create(model="gpt-5", input="?")
+
+    with ScriptedProvider([Text("Late.", wire=Wire(delay_s=5))]) as provider, playhead.record("cancelled"):
+        asyncio.run(main(provider.base_url))
+        assert len(provider.requests) == 1
+    (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
+    assert (responded["status"], responded["error"]["type"]) == ("cancelled", "asyncio.exceptions.CancelledError")
+
+
+def test_a_stream_whose_reader_breaks_off_is_recorded_with_what_it_read() -> None:
+    script = [Text(LONG, wire=Wire(chunk_delay_s=0.02))]
+    with ScriptedProvider(script) as provider, playhead.record("broken off"):
+        client = openai.OpenAI(base_url=provider.base_url, api_key="none")
+        for _ in client.chat.completions.create(model="gpt-5", messages=QUESTION, stream=True):
+            break
+        gc.collect()
+        client.close()
+    (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
+    assert responded["status"] == "cancelled"
+    assert LONG.startswith(responded["response"]["choices"][0]["message"]["content"] or "")
+
+
+def test_the_same_headers_are_written_once_and_read_whole() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider, playhead.record("headers") as run:
+        with openai.OpenAI(base_url=provider.base_url, api_key="sk-none") as client:
+            for number in range(6):
+                client.responses.create(model="gpt-5", input=f"{number}" * number or "?")
+        path = run.path
+    lines = (path / "timeline.jsonl").read_text().splitlines()
+    assert sum('"$same"' in line or '"$extends"' in line for line in lines) >= 5
+    whole(provider)
+
+
+class Growing:
+    """A client whose every request carries another secret, so that what was encoded before must not be used again."""
+
+    def __init__(self, provider: ScriptedProvider) -> None:
+        self.provider = provider
+
+    def ask(self, number: int) -> None:
+        secret = f"value-{number:04}-qzxwvutsrqpo"
+        with openai.OpenAI(base_url=self.provider.base_url, api_key=secret) as client:
+            client.responses.create(
+                model="gpt-5", input=f"what is {secret}, and {number}?", extra_headers={"x-app": secret}
+            )
+
+
+def test_a_secret_that_became_known_stays_out_of_headers_that_refer_to_others() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider, playhead.record("secrets") as run:
+        asking = Growing(provider)
+        for number in range(8):
+            asking.ask(number)
+            asking.ask(number)
+        root = run.path.parent.parent
+    for file in root.rglob("*"):
+        assert not file.is_file() or b"qzxwvutsrqpo" not in file.read_bytes(), file
+    assert playhead.verify("@last").integrity.verdict == "intact"
+    asked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
+    assert len(asked) == 16
+    for data in asked:
+        assert ["x-app", "[redacted:known-value]"] in data["http"]["headers"] or any(
+            name == "x-app" and "redacted" in json.dumps(value) for name, value in data["http"]["headers"]
+        )
+
+
+def test_two_threads_that_write_headers_at_once_are_both_read_whole() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider:
+        client = openai.OpenAI(base_url=provider.base_url, api_key="none")
+        with client, playhead.record("threads"), ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: client.responses.create(model="gpt-5", input=str(n)), range(40)))
+        bodies = sorted(request.body for request in provider.requests)
+        names = [name for name, _ in provider.requests[0].headers]
+    invoked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
+    assert sorted(wire.request_bytes(data) for data in invoked) == bodies
+    for data in invoked:
+        assert [name for name, _ in data["http"]["headers"]] == names
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_writes_its_headers_in_full() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider:
+        with playhead.record("forked"):
+            openai_call(provider)
+            child = os.fork()
+            if not child:
+                try:
+                    openai_call(provider)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+            openai_call(provider)
+        whole(provider)
+
+
+def test_a_timeline_that_was_cut_is_followed_by_whole_headers() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider:
+        with playhead.record("cut") as run:
+            timeline = run.path / "timeline.jsonl"
+            kept = timeline.read_bytes()
+            openai_call(provider)
+            timeline.write_bytes(kept)  # the line that the next ones would refer to is gone
+            openai_call(provider)
+            openai_call(provider)
+        names = [name for name, _ in provider.requests[0].headers]
+    invoked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
+    assert len(invoked) >= 1
+    assert all([name for name, _ in data["http"]["headers"]] == names for data in invoked)
+    assert playhead.verify("@last").integrity.verdict == "intact"
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Let the disk fail from the n-th line on."""
+    from playhead.store.file_log import FileLog
+
+    original, left = FileLog.append, [10**9]
+
+    def append(self: Any, line: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise WriteFailed("no space left on the device")
+        original(self, line)
+
+    monkeypatch.setattr(FileLog, "append", append)
+    yield lambda lines: left.__setitem__(0, lines)
+    left[0] = 10**9
+
+
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
+@pytest.mark.parametrize("lines", range(6))
+def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
+    sdk: Callable[..., Any], lines: int, failing: Callable[[int], None]
+) -> None:
+    with ScriptedProvider([Failure(429, **FAST), LONG]) as provider:
+        bare = _same_port(told(sdk, provider))
+    with ScriptedProvider([Failure(429, **FAST), LONG, LONG]) as provider:
+        with playhead.record("full") as run:
+            failing(lines)
+            assert _same_port(told(sdk, provider)) == bare
+            lost = run.lost
+            failing(10**9)
+            sdk(provider)
+        assert len(provider.requests) == 3
+    assert (lost > 0) == (lines < 6)
+    gaps = [event.data for event in playhead.load("@last").events() if event.kind == "gap.noted"]
+    assert sum(gap["count"] for gap in gaps) == lost
+    assert playhead.verify("@last").integrity.verdict == "intact"
+
+
+@pytest.mark.parametrize("part", ["kept_request", "kept_answer", "_texts"])
+def test_a_mistake_of_the_recorder_is_counted_and_does_not_reach_the_agent(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedProvider([LONG]) as provider:
+        bare = [chunk["choices"] for chunk in openai_stream(provider)]
+    with ScriptedProvider([LONG, LONG]) as provider:
+        with playhead.record("mistake") as run, monkeypatch.context() as broken:
+            broken.delenv("PYTEST_CURRENT_TEST")
+            with monkeypatch.context() as once:
+                once.setattr(exchange_module, part, lambda *args: 1 / 0)
+                assert [chunk["choices"] for chunk in openai_stream(provider)] == bare
+            assert run.lost >= 1
+            assert [chunk["choices"] for chunk in openai_stream(provider)] == bare
+        assert len(provider.requests) == 2
+    events = list(playhead.load("@last").events())
+    assert [event.data["name"] for event in events if event.kind == "step.started"][-1] in ("turn 1", "turn 2")
+    opened = {event.span for event in events if event.kind == "step.started"}
+    assert opened == {event.span for event in events if event.kind == "step.finished"}
+
+
+def test_a_model_call_with_a_schema_in_it_gives_back_its_bytes() -> None:
+    tools: Any = [
+        {
+            "type": "function",
+            "function": {
+                "name": "f",
+                "parameters": {"$defs": {"A": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/A"}}},
+            },
+        }
+    ]
+    with ScriptedProvider(["Hello."] * 2) as provider:
+        with playhead.record("schema"):
+            openai_call(provider, tools=tools)
+            openai_call(provider, tools=tools, temperature=1e-7)
+        whole(provider)
+
+
+def test_a_body_in_an_unknown_encoding_leaves_only_its_digest_also_of_a_model() -> None:
+    body = b'{"choices":[],"word":"unreadable-for-us"}'
+    script = [Raw(body, wire=Wire(headers=[("Content-Encoding", "snappy")]))]
+    with ScriptedProvider(script) as provider, playhead.record("odd") as run:
+        with httpx2.Client() as client:
+            answer = client.post(provider.base_url + "/chat/completions", json={"model": "gpt-5", "messages": QUESTION})
+            assert answer.content == body
+        path = run.path
+    (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
+    assert responded["http"]["form"] == wire.UNOPENED
+    assert "response" not in responded
+    assert b"unreadable-for-us" not in (path / "timeline.jsonl").read_bytes()
+    with pytest.raises(ValueError, match="digest"):
+        wire.response_bytes(responded)
+
+
+def test_nothing_of_an_answer_is_held_after_it_was_recorded() -> None:
+    with ScriptedProvider([LONG], repeat=True) as provider, playhead.record("held") as run:
+        client = openai.OpenAI(base_url=provider.base_url, api_key="none")
+        held = [client.chat.completions.create(model="gpt-5", messages=QUESTION, stream=True) for _ in range(3)]
+        threads = [threading.Thread(target=list, args=(stream,)) for stream in held]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        client.close()
+        assert run.recording.turns.exchanges == {}
