@@ -132,7 +132,60 @@ def test_a_cycle_is_given_up_by_both() -> None:
     assert surveyed(loop, False) is None
 
 
+def measured(value: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """Return the sizes of the containers that are over the limit."""
+    plainer = Plainer(None, Keys())
+    assert plainer.value(value) is value
+    assert plainer.surveyed
+    dense = set(plainer.dense)
+    with monkeypatch.context() as patch:
+        if not compiled:
+            patch.setattr(speed, "sizes", None)
+        plainer.measure(value)
+    assert dense <= set(plainer.big)
+    return plainer.big
+
+
+texts = st.sampled_from(["", "a", "ü" * 20, "b" * 100, "c" * 250, "d" * 256, "e" * 257, "f" * 5000])
+bulky = st.recursive(
+    texts | st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-1, 1),
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=30),
+    max_leaves=60,
+)
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), bulky, max_size=5))
+def test_containers_are_measured_alike(value: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        assert measured(value, True, patch) == measured(value, False, patch)
+
+
+def test_containers_are_measured_alike_at_any_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    for depth in range(1, Plainer.depth_max + 1):
+        value: dict[str, Any] = {"text": "x" * 300}
+        for _ in range(depth):
+            value = {"inner": value}
+        plainer = Plainer(None, Keys())
+        if plainer.value(value) is not value or not plainer.surveyed:
+            break
+        assert measured(value, True, monkeypatch) == measured(value, False, monkeypatch)
+    assert depth > 10
+
+
+def test_a_part_that_is_there_twice_is_measured_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = {"text": "x" * 300, "list": ["y" * 100] * 3}
+    value = {"a": part, "b": [part, part], "c": {"d": part["list"]}}
+    assert measured(value, True, monkeypatch) == measured(value, False, monkeypatch)
+
+
 def test_wrong_arguments_are_errors_and_not_crashes() -> None:
+    assert speed.sizes is not None
+    for arguments in ((), ([], 1, 1), ({},), ({}, "1", 1)):
+        with pytest.raises(TypeError):
+            speed.sizes(*arguments)  # type: ignore[arg-type]
+    loop: dict[str, Any] = {"text": "x" * 300}
+    loop["self"] = loop
+    assert set(speed.sizes(loop, 256, 50)) == {id(loop)}
     assert speed.find_runs is not None
     assert speed.survey is not None
     assert speed.names_secret is not None

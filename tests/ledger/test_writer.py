@@ -227,3 +227,99 @@ def test_what_is_undeclared_at_the_end_is_left_to_be_told() -> None:
     assert writer.pending_losses == {"late": 4}
     with pytest.raises(LedgerClosed):
         note(writer)
+
+
+def opened(writer: Any, **around: Any) -> Any:
+    """Write an event with a span opened around it, closed by it, or both."""
+    if around.pop("opening", True):
+        around["before"] = ("step.started", b'{"name":"turn"}', "0")
+    if around.pop("closing", True):
+        around["after"] = ("step.finished", b'{"status":"ok"}', "0")
+    return writer.append("model.invoked", b'{"model":"m"}', lane="0.2", opens=True, **around)
+
+
+def test_a_span_around_an_event_is_written_with_it() -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+    note(writer)
+    sealed = opened(writer)
+    assert (sealed.seq, sealed.span) == (2, "2")
+    before, event, after = events_of(log)[1:]
+    assert (before.kind, before.span, before.parent) == ("step.started", "1", "0")
+    assert (event.kind, event.span, event.parent) == ("model.invoked", "2", "1")
+    assert (after.kind, after.span, after.parent) == ("step.finished", "1", "0")
+    assert {one.lane for one in (before, event, after)} == {"0.2"}
+    assert writer.line_at(sealed.offset).startswith(b'{"v":1')
+    assert b'"kind":"model.invoked"' in writer.line_at(sealed.offset)
+    assert judged(bytes(log.buffer)).integrity.verdict == "intact"
+
+
+def test_an_event_that_closes_a_span_gives_its_parent_as_that_span() -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+    sealed = opened(writer, closing=False)
+    writer.append("model.responded", b"{}", span=sealed.span, parent="0", after=("step.finished", b"{}", None))
+    kinds = [(event.kind, event.span, event.parent) for event in events_of(log)]
+    assert kinds[2:] == [("model.responded", "1", "0"), ("step.finished", "0", None)]
+
+
+def test_losses_are_declared_before_the_span_that_is_opened_around_an_event() -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+    writer.lose("some", 3)
+    sealed = opened(writer)
+    assert [event.kind for event in events_of(log)] == ["gap.noted", "step.started", "model.invoked", "step.finished"]
+    assert sealed.span == "2"
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_whichever_of_the_three_cannot_be_written_the_chain_stays_whole(fails: int) -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+    note(writer)
+
+    def fail(left: int) -> None:
+        if left == 1:
+            log.fail = {"append"}
+        else:
+            log.during = lambda: fail(left - 1)
+
+    log.during = lambda: fail(fails)
+    with pytest.raises(WriteFailed):
+        opened(writer)
+    log.fail, log.during = set(), None
+    assert [event.kind for event in events_of(log)] == ["note.added", "step.started", "model.invoked"][:fails]
+    assert opened(writer).span is not None
+    finish(writer)
+    assert judged(bytes(log.buffer)).integrity.verdict == "intact"
+
+
+def test_a_span_around_an_event_that_has_to_wait_is_kept() -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+    log.during = lambda: opened(writer)
+    note(writer, "outer")
+    assert [event.kind for event in events_of(log)] == ["note.added", "step.started", "model.invoked", "step.finished"]
+    parents = [(event.span, event.parent) for event in events_of(log)[1:]]
+    assert parents == [("1", "0"), ("2", "1"), ("1", "0")]
+
+
+def test_threads_that_open_spans_at_once_get_each_their_own() -> None:
+    log = FailingLog()
+    writer, _, _ = ledger(log=log)
+
+    def work() -> None:
+        for _ in range(50):
+            sealed = opened(writer)
+            assert sealed.span == str(sealed.seq)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = events_of(log)
+    assert len(events) == 600
+    for before, event, after in zip(events[::3], events[1::3], events[2::3], strict=True):
+        assert (event.parent, after.span) == (before.span, before.span)
+    assert judged(bytes(log.buffer)).integrity.verdict == "intact"

@@ -607,6 +607,9 @@ measure(PyObject *value, Py_ssize_t min, Py_ssize_t room, PyObject *big)
                 }
                 size += inner;
             }
+            else if (PyFloat_CheckExact(item)) {
+                size += 8;
+            }
         }
     }
     else {

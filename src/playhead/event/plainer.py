@@ -131,7 +131,7 @@ class Plainer:
         if self.surveyed:
             self.surveyed = False
             if speed.sizes is not None:
-                self.big = speed.sizes(value, _MIN, self.depth_max)
+                self.big = speed.sizes(value, _MIN, self.depth_max + 1)  # levels, the first included
                 return
             self._start_again()
             self._measured(value)
