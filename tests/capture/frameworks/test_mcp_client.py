@@ -19,6 +19,7 @@ from tests.capture.frameworks.mcp_agent import GENERATION, TRANSPORTS, connected
 import playhead
 from playhead.capture import clients
 from playhead.capture.dialects.base import Answered, ToolAsked
+from playhead.capture.scope import current
 from playhead.event.envelope import Event
 
 ADD = {"left": 1, "right": 2}
@@ -372,15 +373,17 @@ def test_the_keys_of_a_server_that_is_reached_over_http_are_not_on_the_disk(tmp_
 
 
 def test_a_call_names_the_model_that_asked_for_it() -> None:
-    async def agent(recording: Any) -> None:
+    async def agent() -> None:
         async with connected("stdio", "") as session:
             wanted = ToolAsked(id="call_7", name="add", input=ADD)
-            recording.turns.answered(("0", "0"), "99", Answered(None, calls=[wanted]), False)
+            scope = current.get()
+            assert scope is not None
+            scope.recording.turns.answered(scope, "99", Answered(None, calls=(wanted,)), "ok")
             await session.call_tool("add", ADD)
             await session.call_tool("add", ADD)
 
-    with playhead.record("agent") as run:
-        asyncio.run(agent(run.recording))
+    with playhead.record("agent"):
+        asyncio.run(agent())
     first, second = (called for called, _ in tools(events()))
     assert (first.data["call"], first.data["asked_by"]) == ("call_7", "99")
     assert "asked_by" not in second.data

@@ -13,6 +13,7 @@ from playhead.capture import exchange
 from playhead.capture.frameworks.mcp_messages import Conversation, Server, given_back
 from playhead.capture.patches import Patches
 from playhead.capture.scope import current, live, muted
+from playhead.capture.spans import ToolCall
 from playhead.event.envelope import Event
 from playhead.event.keys import ASKED
 
@@ -36,6 +37,15 @@ def test_what_a_tool_was_sent_beside_its_arguments_is_kept_but_not_what_the_prot
     first, _, second, _ = events()
     assert first.data == {"name": "t", "input": {}, "params": {"task": {"ttl": 1}, "_meta": {"mine": 1}}}
     assert second.data == {"name": "t", "input": {"a": 1}}
+
+
+def test_a_call_inside_the_tool_of_a_framework_is_recorded_inside_it() -> None:
+    with playhead.record("agent"), ToolCall("add", {"a": 1}, [], "call_1", framework=True) as around:
+        ask(Conversation(Server("http://x.test/mcp")), "tools/call", {"name": "add", "arguments": {"a": 1}}, {"r": 1})
+    outer, inner, returned, _ = events()
+    assert outer.data["call"] == "call_1"
+    assert (inner.parent, inner.data["server"]) == (around.span, "http://x.test/mcp")
+    assert returned.data["output"] == {"r": 1}
 
 
 def test_an_error_that_the_agent_answers_with_keeps_its_code() -> None:

@@ -147,6 +147,10 @@ class Tool(Message, ToolCall):
     def answered(self, result: Any) -> None:
         self.output = result
 
+    def _is_told(self, scope: Scope) -> bool:
+        super()._is_told(scope)  # which notes that the framework's tool has begun
+        return False  # what crosses to the server is a fact of its own, whichever tool is around it
+
     def opening(self, scope: Scope) -> kinds.Payload:
         called = super().opening(scope)
         assert isinstance(called, kinds.ToolCalled)
