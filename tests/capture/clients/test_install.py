@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import importlib
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,7 +19,9 @@ import websocket
 import websockets.client
 
 import playhead
+from playhead.capture import clients
 
+CAPTURE = Path(clients.__file__).parent.parent
 PATCHED: list[tuple[Any, str]] = [
     (http.client.HTTPConnection, "endheaders"),
     (http.client.HTTPConnection, "send"),
@@ -60,3 +66,29 @@ def test_nothing_that_a_run_does_not_name_is_touched() -> None:
         }
     assert changed - {(aiohttp.http_writer.StreamWriter, "_writelines")} == set(PATCHED)
     assert all(dict(owner.__dict__) == before[owner] for owner in owners)
+
+
+def test_each_part_is_loaded_for_the_modules_that_it_knows() -> None:
+    for part, names in clients.WATCHED.items():
+        assert names == importlib.import_module(f"playhead.capture.{part}").MODULES
+    files = {path for folder in ("clients", "frameworks") for path in (CAPTURE / folder).glob("*.py")}
+    with_modules = {f"{path.parent.name}.{path.stem}" for path in files if "\nMODULES = " in path.read_text("utf-8")}
+    assert with_modules == set(clients.WATCHED)
+
+
+def test_a_run_loads_no_part_for_a_library_that_is_not_there(tmp_path: Path) -> None:
+    code = (
+        "import sys, playhead\n"
+        "with playhead.record('bare'): pass\n"
+        "parts = ('playhead.capture.clients.', 'playhead.capture.frameworks.')\n"
+        "print(*(name for name in sys.modules if name.startswith(parts) and 'http1' not in name and 'http_client' not in name))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={"PLAYHEAD_GIT": "0"},
+    )
+    assert done.stdout.strip() == ""

@@ -79,7 +79,9 @@ def test_clients_of_providers_are_wrapped_where_they_send() -> None:
     assert sent() == ["/v1/responses", "/v1/responses", "/v1/messages"]
 
 
-@pytest.mark.parametrize("thing", [None, 7, "text", object(), {"_client": 1}], ids=["None", "number", "text", "object", "fields"])
+@pytest.mark.parametrize(
+    "thing", [None, 7, "text", object(), {"_client": 1}], ids=["None", "number", "text", "object", "fields"]
+)
 def test_what_holds_no_client_is_refused(thing: Any) -> None:
     with pytest.raises(playhead.PlayheadError, match="no HTTP client"):
         playhead.wrap(thing)

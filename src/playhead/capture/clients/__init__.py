@@ -6,15 +6,44 @@ here that the agent has not imported itself.
 
 from __future__ import annotations
 
+import importlib
 import threading
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 from playhead.capture import forks, guard
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
+
+# By the file that patches it: the modules that are waited for. The file is loaded when one of them arrives.
+WATCHED: dict[str, tuple[str, ...]] = {
+    "clients.httpx_transports": ("httpx._transports.default", "httpx2._transports.default"),
+    "clients.http_client": ("http.client",),
+    "clients.urllib3_pools": ("urllib3.connectionpool",),
+    "clients.aiohttp_client": ("aiohttp.client",),
+    "clients.websocket_clients": ("websockets.client", "websockets.legacy.client", "websocket._core", "aiohttp"),
+    "clients.unseen": ("grpc._channel", "grpc.aio._channel", "curl_cffi.requests.session"),
+    "frameworks.google_genai": ("google.genai._extra_utils",),
+    "frameworks.langchain": ("langchain_core.tools.base", "langchain_core.runnables.config"),
+    "frameworks.langgraph": (
+        "langgraph.pregel._runner",
+        "langgraph.pregel.runner",
+        "langgraph.pregel._executor",
+        "langgraph.pregel.executor",
+        "langgraph.pregel.main",
+        "langgraph._internal._queue",
+        "langgraph.utils.queue",
+    ),
+    "frameworks.mcp_client": (
+        "mcp.client.session",
+        "mcp.shared.direct_dispatcher",
+        "mcp.client.stdio",
+        "mcp.client.streamable_http",
+        "mcp.client.sse",
+    ),
+    "frameworks.openai_agents": ("agents.run",),
+    "frameworks.pydantic_ai": ("pydantic_ai.toolsets.combined", "pydantic_ai.toolsets.function", "pydantic_ai.agent"),
+}
 
 _lock = threading.RLock()
 _open = 0
@@ -28,7 +57,7 @@ def install() -> None:
     with _lock:
         _open += 1
         if _open == 1:
-            _watch = AfterImport({name: partial(_patch, patch) for name, patch in _hooks().items()})
+            _watch = AfterImport({name: partial(_patch, part) for part, names in WATCHED.items() for name in names})
             _watch.install()
 
 
@@ -43,20 +72,10 @@ def uninstall() -> None:
             _patches.restore()
 
 
-def _patch(patch: Callable[[ModuleType, Patches], None], module: ModuleType) -> None:
+def _patch(part: str, module: ModuleType) -> None:
     with _lock:
         if _open:
             try:
-                patch(module, _patches)
+                importlib.import_module(f"playhead.capture.{part}").patch(module, _patches)
             except Exception as problem:  # a release of the library that has another shape than those we know
                 guard.not_captured(problem, module.__name__, forks.recordings())
-
-
-def _hooks() -> dict[str, Callable[[ModuleType, Patches], None]]:
-    from playhead.capture.clients import aiohttp_client, http_client, httpx_transports, unseen, urllib3_pools
-    from playhead.capture.clients import websocket_clients as websockets
-    from playhead.capture.frameworks import google_genai, langchain, langgraph, mcp_client, openai_agents, pydantic_ai
-
-    clients: tuple[Any, ...] = (httpx_transports, http_client, urllib3_pools, aiohttp_client, websockets, unseen)
-    frameworks: tuple[Any, ...] = (google_genai, langchain, langgraph, mcp_client, openai_agents, pydantic_ai)
-    return {name: part.patch for part in clients + frameworks for name in part.MODULES}
