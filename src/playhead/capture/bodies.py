@@ -76,7 +76,7 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
         _keep(redactor, answer, raw, counts)
     if len(answer.chunks) > 1 or answer.streamed:
         times = [(at - start) // 1000 for at in answer.times]
-        answer.pieces = {"sizes": [len(piece) for piece in pieces], "at_us": times}
+        answer.pieces = _told(pieces, times)
 
 
 def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> None:
@@ -91,7 +91,12 @@ def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int
     if clean is not pieces:
         answer.value, answer.form = wire.as_text(b"".join(clean))
         if answer.pieces is not None:
-            answer.pieces = {**answer.pieces, "sizes": [len(piece) for piece in clean]}
+            answer.pieces = _told(clean, answer.pieces["at_us"])
+
+
+def _told(pieces: list[bytes], times: list[int]) -> dict[str, list[int]]:
+    """Say how large the pieces are and when they came; one that stands for all was there when the last one was."""
+    return {"sizes": [len(piece) for piece in pieces], "at_us": times[-len(pieces) :]}
 
 
 def _is_event_stream(headers: list[Pair]) -> bool:

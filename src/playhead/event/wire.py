@@ -6,6 +6,7 @@ which writing it gives the same bytes; that is tried, not assumed. Every other b
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -103,16 +104,13 @@ def response_bytes(data: Mapping[str, Any]) -> bytes:
 
 
 def response_chunks(data: Mapping[str, Any]) -> list[bytes]:
-    """Return the same in the pieces in which it arrived."""
+    """Return the same in the pieces in which it arrived; what redaction added is in the last."""
     whole = response_bytes(data)
     sizes = (data.get("chunks") or {}).get("sizes")
     if sizes is None:
         return [whole] if whole else []
-    out, at = [], 0
-    for size in sizes:
-        out.append(whole[at : at + size])
-        at += size
-    return out
+    ends = [*itertools.accumulate(sizes[:-1]), len(whole)]
+    return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)] if sizes else []
 
 
 def _body(data: Mapping[str, Any], value: str) -> bytes:
