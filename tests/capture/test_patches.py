@@ -11,10 +11,13 @@ import textwrap
 import threading
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
 
 import playhead
 from playhead.capture.patches import Patches
+from playhead.testing import ScriptedProvider
 
 
 class Base:
@@ -54,6 +57,54 @@ def test_a_patch_of_somebody_else_over_ours_stays() -> None:
     patches.restore()
     assert Base.__dict__["greet"] is theirs
     Base.greet = original  # type: ignore[method-assign]
+
+
+class Proxy:
+    """A wrapper as wrapt makes them, which OpenTelemetry puts around methods: it must know the object apart."""
+
+    def __init__(self, wrapped: Any, seen: list[Any], instance: Any = None) -> None:
+        self.__wrapped__, self.seen, self.instance = wrapped, seen, instance
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return Proxy(self.__wrapped__.__get__(instance, owner), self.seen, instance)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.seen.append((type(self.instance).__name__, *map(type, args)))
+        return self.__wrapped__(*args, **options)
+
+
+@pytest.mark.parametrize("first", ["theirs", "ours"])
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_wrapper_of_opentelemetry_works_below_and_above_ours(
+    library: Any, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    transports = [(library.HTTPTransport, "handle_request"), (library.AsyncHTTPTransport, "handle_async_request")]
+
+    for owner, name in transports:
+        monkeypatch.setattr(owner, name, owner.__dict__[name])  # to be put back in the end, whoever is on top then
+
+    def instrument() -> None:
+        for owner, name in transports:
+            setattr(owner, name, Proxy(owner.__dict__[name], seen))
+
+    async def ask_async(url: str) -> int:
+        async with library.AsyncClient() as client:
+            return (await client.get(url)).status_code
+
+    if first == "theirs":
+        instrument()
+        theirs = [owner.__dict__[name] for owner, name in transports]
+    with ScriptedProvider() as provider, playhead.record("instrumented"):
+        if first == "ours":
+            instrument()
+        with library.Client() as client:
+            assert client.get(f"{provider.root_url}/plain/a").status_code == 200
+        assert asyncio.run(ask_async(f"{provider.root_url}/plain/b")) == 200
+    assert seen == [("HTTPTransport", library.Request), ("AsyncHTTPTransport", library.Request)]
+    if first == "theirs":
+        assert [owner.__dict__[name] for owner, name in transports] == theirs
+    assert [event.kind for event in playhead.load("@last").events()].count("http.sent") == 2
 
 
 PLACES: list[tuple[Any, str]] = [

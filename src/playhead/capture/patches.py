@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 
@@ -26,7 +27,7 @@ class Patches:
         self._put(cell, "cell_contents", cell.cell_contents, make)
 
     def _put(self, owner: Any, name: str, original: Any, make: Callable[[Any], Any]) -> None:
-        replacement = make(original)
+        replacement = make(_bound(original) if isinstance(owner, type) else original)
         self._done.append((owner, name, original, replacement))
         setattr(owner, name, replacement)
 
@@ -40,3 +41,18 @@ class Patches:
             there = owner.cell_contents if isinstance(owner, CellType) else owner.__dict__.get(name)
             if there is replacement:
                 setattr(owner, name, original)
+
+
+def _bound(original: Any) -> Any:
+    """Return what to call with an object first.
+
+    Others may have put there something that wants to be looked up on the object, as OpenTelemetry does with wrapt.
+    """
+    if isinstance(original, FunctionType) or not hasattr(original, "__wrapped__"):
+        return original
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        return original.__get__(self, type(self))(*args, **options)
+
+    return call
