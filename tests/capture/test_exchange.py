@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import json
 import os
@@ -421,3 +422,87 @@ def test_nothing_of_an_answer_is_held_after_it_was_recorded() -> None:
             thread.join()
         client.close()
         assert run.recording.turns.exchanges == {}
+
+
+def test_two_runs_in_two_tasks_keep_apart() -> None:
+    async def one(name: str, url: str) -> None:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none") as client, playhead.record(name):
+            for _ in range(3):
+                await client.responses.create(model=name, input="?")
+                await asyncio.sleep(0)
+
+    async def main(url: str) -> None:
+        await asyncio.gather(one("left", url), one("right", url))
+
+    with ScriptedProvider(["Hello."], repeat=True) as provider:
+        asyncio.run(main(provider.base_url))
+    for name in ("left", "right"):
+        asked = [event.data["model"] for event in playhead.load(name).events() if event.kind == "model.invoked"]
+        assert asked == [name] * 3
+
+
+def test_a_run_of_another_context_records_for_itself_alone() -> None:
+    with ScriptedProvider(["Hello."], repeat=True) as provider, playhead.record("outer"):
+
+        def elsewhere() -> None:
+            with playhead.record("elsewhere"):
+                openai_call(provider)
+
+        outside = threading.Thread(target=contextvars.Context().run, args=(elsewhere,))
+        outside.start()
+        outside.join()
+        openai_call(provider)
+    for name in ("outer", "elsewhere"):
+        assert [event.kind for event in playhead.load(name).events()].count("model.invoked") == 1
+
+
+def test_what_is_not_captured_is_noted_once_for_each_place() -> None:
+    with playhead.record("gaps") as run:
+        for where in ("a", "b", "a"):
+            run.recording.not_captured("library", where)
+        assert run.lost == 0
+    gaps = [event.data for event in playhead.load("@last").events() if event.kind == "gap.noted"]
+    assert [(gap["count"], gap["detail"]) for gap in gaps] == [
+        (0, {"source": "library", "where": "a"}),
+        (0, {"source": "library", "where": "b"}),
+    ]
+    assert playhead.verify("@last").completeness.verdict == "complete"
+
+
+def test_the_key_of_a_request_is_a_secret_wherever_it_stands_from_then_on() -> None:
+    key = "plain-words-that-no-rule-knows-42"
+    with ScriptedProvider([f"Your key is {key}."]) as provider, playhead.record("learned") as run:
+        with openai.OpenAI(base_url=provider.base_url, api_key=key) as client:
+            client.responses.create(model="gpt-5", input="?")
+        playhead.note(f"it was {key}")
+        root = run.path.parent.parent
+    for file in root.rglob("*"):
+        assert not file.is_file() or key.encode() not in file.read_bytes(), file
+
+
+def test_telemetry_of_the_agent_is_left_out() -> None:
+    with ScriptedProvider() as provider, playhead.record("telemetry"), httpx2.Client() as client:
+        protobuf = {"content-type": "application/x-protobuf"}
+        client.post(f"{provider.root_url}/plain/v1/traces", content=b"\x0a\x00", headers=protobuf)
+        client.post(f"{provider.root_url}/plain/v1/traces", json={"of": "somebody else"})
+        assert len(provider.requests) == 2
+    sent = [event.data["body"] for event in playhead.load("@last").events() if event.kind == "http.sent"]
+    assert sent == [{"of": "somebody else"}]
+
+
+def test_traffic_of_a_thread_without_a_turn_is_in_the_span_it_began_in() -> None:
+    with ScriptedProvider([ToolCalls((ToolCall("a", {}),))]) as provider, playhead.record("places"):
+        openai_call(provider)  # a turn is open now, in the lane of the run
+        url = f"{provider.root_url}/plain/a"
+        with playhead.step("named"):
+            threads = [threading.Thread(target=httpx2.get, args=(url,)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        httpx2.get(url)
+    events = list(playhead.load("@last").events())
+    spans = {event.span: event.data.get("name") for event in events if event.kind == "step.started"}
+    where = [(spans[event.parent], event.lane) for event in events if event.kind == "http.sent"]
+    assert sorted(where[:2]) == [("named", "0.1"), ("named", "0.2")]
+    assert where[2] == ("turn 1", "0")
