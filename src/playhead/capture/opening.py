@@ -34,7 +34,8 @@ def open_recording(
     identity = run or new_run_id()
     ledger = store.ledger(identity, create=run is None)
     gate = Gate(shared_redactor(settings))
-    return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures)
+    begun = run is not None
+    return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures, begun=begun)
 
 
 @functools.lru_cache(maxsize=8)

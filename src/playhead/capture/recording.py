@@ -45,6 +45,7 @@ class Recording:
         settings: Settings,
         policy: Policy | None = None,
         captures: bool = True,
+        begun: bool = False,
     ) -> None:
         self.id = run
         self.store = store
@@ -66,6 +67,7 @@ class Recording:
         self.working_tree: git.GitState | None = None
         self._attempts: dict[tuple[str | None, str], int] = {}
         self._not_captured: set[tuple[str, str]] = set()
+        self._begun = begun  # there is a run.started
         self.captures = captures  # the traffic of everything in the run, not only of what is wrapped
         self.redactor = gate.redactor
         self.headers = Headers(gate.redactor)
@@ -181,10 +183,9 @@ class Recording:
         """Note, once for each source and place, what happens and cannot be recorded; nothing of ours is lost."""
         if (source, where) not in self._not_captured:
             self._not_captured.add((source, where))
-            self.emit(
-                kinds.GapNoted(reason="not_captured", count=0, detail={"source": source, "where": where}),
-                parent=self._enclosing(),
-            )
+            if self._begun:
+                detail = {"source": source, "where": where}
+                self.emit(kinds.GapNoted(reason="not_captured", count=0, detail=detail), parent=self._enclosing())
 
     def attempt(self, parent: str | None, name: str) -> int:
         """Return how often a step of this name was started under this parent, this time included."""
@@ -262,6 +263,10 @@ class Recording:
             started.envelope_hash = self.hash_recorded(started.input)
         self.root_span = self.emit(started)
         self.turns.places.add(self.root_span)
+        self._begun, found = True, sorted(self._not_captured)
+        self._not_captured.clear()
+        for source, where in found:  # while the run was being opened
+            self.not_captured(source, where)
         if state is not None:
             self.working_tree = state
             origin.keep_diff(self, state)
