@@ -159,4 +159,8 @@ def parsed(value: Any, form: str) -> Any:
 
 def header(headers: list[Pair], name: str) -> str:
     """Return the value of a header in lower case; empty where it is missing."""
-    return next((value for key, value in headers if key.lower() == name), "").strip().lower()
+    size = len(name)
+    for key, value in headers:
+        if len(key) == size and key.lower() == name:
+            return value.strip().lower()
+    return ""

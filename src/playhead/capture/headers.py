@@ -6,7 +6,6 @@ one written last is a reference to it, as everywhere in a timeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import orjson
@@ -28,23 +27,19 @@ class Headers:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._generation = -1
-        self._known: dict[tuple[bool, Pair], _Encoded] = {}
+        self._known: tuple[dict[Pair, bytes], dict[Pair, bytes]] = ({}, {})  # of answers, of requests
+        self._hidden: dict[tuple[bool, Pair], dict[str, int]] = {}  # those of which something was redacted
         self._urls: dict[str, _Encoded] = {}
 
-    def pairs(self, headers: Iterable[Pair], asking: bool, counts: dict[str, int]) -> list[bytes]:
+    def pairs(self, headers: list[Pair], asking: bool, counts: dict[str, int]) -> list[bytes]:
         """Return each pair as JSON; `asking` says that they are those of a request."""
         self._look_at_secrets()
-        out = []
-        for pair in headers:
-            found = self._known.get((asking, pair))
-            if found is None:
-                found = self._encode(pair, asking)
-                if len(self._known) < _CACHED_MAX:
-                    self._known[asking, pair] = found
-            encoded, redacted = found
-            out.append(encoded)
-            if redacted:
-                _add(counts, redacted)
+        known = self._known[asking]
+        out = [known.get(pair) or self._encode(pair, asking) for pair in headers]
+        for (request, pair), redacted in list(self._hidden.items()):
+            if request is asking and (times := headers.count(pair)):
+                for _ in range(times):
+                    _add(counts, redacted)
         return out
 
     def url(self, text: str, counts: dict[str, int]) -> bytes:
@@ -60,17 +55,28 @@ class Headers:
         _add(counts, found[1])
         return found[0]
 
-    def _encode(self, pair: Pair, asking: bool) -> _Encoded:
+    def _encode(self, pair: Pair, asking: bool) -> bytes:
         redacted: dict[str, int] = {}
         shown = redact_http.request_headers if asking else redact_http.response_headers
         clean = self._redactor.redact(shown(self._redactor, [pair], redacted)[0], redacted)
-        return orjson.dumps(clean), redacted
+        encoded = orjson.dumps(clean)
+        if len(self._known[asking]) >= _CACHED_MAX:
+            self._forget()
+        self._known[asking][pair] = encoded
+        if redacted:
+            self._hidden[asking, pair] = redacted
+        return encoded
 
     def _look_at_secrets(self) -> None:
         if self._generation != self._redactor.generation:
             self._generation = self._redactor.generation
-            self._known.clear()
+            self._forget()
             self._urls.clear()
+
+    def _forget(self) -> None:
+        for known in self._known:
+            known.clear()
+        self._hidden.clear()
 
 
 class Spliced(NamedTuple):
@@ -95,13 +101,13 @@ class Spliced(NamedTuple):
         pairs, last = self.pairs, held.headers.get((self.where, self.asking))
         if last is not None:
             seq, before = last
+            if pairs == before:
+                return b'{"$same":"%d#%b"}' % (seq, self.where.encode())
             keep = 0
             for ours, theirs in zip(pairs, before, strict=False):
                 if ours != theirs:
                     break
                 keep += 1
-            if keep == len(pairs) == len(before):
-                return b'{"$same":"%d#%b"}' % (seq, self.where.encode())
             if keep >= _KEPT_MIN:
                 then = b",".join(pairs[keep:])
                 return b'{"$extends":"%d#%b","keep":%d,"then":[%b]}' % (seq, self.where.encode(), keep, then)
