@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import itertools
 import json
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -302,6 +304,46 @@ def test_a_forked_child_writes_its_headers_in_full() -> None:
         whole(provider)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_leaves_the_answers_and_turns_of_its_parent_to_it() -> None:
+    script = [Text(LONG, wire=Wire(chunk_delay_s=0.01)), LONG]
+    with ScriptedProvider(script) as provider, playhead.record("forked") as run:
+        client = openai.OpenAI(base_url=provider.base_url, api_key="none")
+        stream = client.chat.completions.create(model="gpt-5", messages=QUESTION, stream=True)
+        chunks = iter(stream)
+        first = next(chunks)
+        held, let_go = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with run.recording.turns.lock:
+                held.set()
+                let_go.wait(30)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(30)  # it hangs, where a lock came along that nobody will release
+            try:
+                stream.response.close()
+                openai_call(provider)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        let_go.set()
+        holder.join()
+        assert os.waitpid(child, 0)[1] == 0
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in [first, *chunks]) == LONG
+        client.close()
+    events = list(playhead.load("@last").events())
+    closed = [event.span for event in events if event.kind in ("model.responded", "step.finished")]
+    assert sorted(closed) == ["1", "2", "3"]  # the turn, the question in it, and the one of the child
+    (parents,) = [event for event in events if event.kind == "model.responded" and event.lane == "0"]
+    assert parents.data["status"] == "ok"
+
+
 def test_a_timeline_that_was_cut_is_followed_by_whole_headers() -> None:
     with ScriptedProvider(["Hello."], repeat=True) as provider:
         with playhead.record("cut") as run:
@@ -357,17 +399,22 @@ def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
     assert playhead.verify("@last").integrity.verdict == "intact"
 
 
-@pytest.mark.parametrize("part", ["kept_request", "kept_answer", "_texts"])
+@pytest.mark.parametrize(("part", "after"), [("kept_request", 0), ("kept_answer", 0), ("_texts", 0), ("_texts", 1)])
 def test_a_mistake_of_the_recorder_is_counted_and_does_not_reach_the_agent(
-    part: str, monkeypatch: pytest.MonkeyPatch
+    part: str, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    original, calls = getattr(exchange_module, part), itertools.count()
+
+    def mistaken(*args: Any) -> Any:
+        return original(*args) if next(calls) < after else 1 / 0
+
     with ScriptedProvider([LONG]) as provider:
         bare = [chunk["choices"] for chunk in openai_stream(provider)]
     with ScriptedProvider([LONG, LONG]) as provider:
         with playhead.record("mistake") as run, monkeypatch.context() as broken:
             broken.delenv("PYTEST_CURRENT_TEST")
             with monkeypatch.context() as once:
-                once.setattr(exchange_module, part, lambda *args: 1 / 0)
+                once.setattr(exchange_module, part, mistaken)
                 assert [chunk["choices"] for chunk in openai_stream(provider)] == bare
             assert run.lost >= 1
             assert [chunk["choices"] for chunk in openai_stream(provider)] == bare

@@ -137,7 +137,10 @@ class Exchange:
         self.opened()
         self._head_us = (time.monotonic_ns() - self._start) // 1000
         self._status = status
-        self._answer.headers = _texts(headers)
+        try:
+            self._answer.headers = _texts(headers)
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, f"the headers of an answer of {self._url}")
 
     def chunk(self, data: bytes) -> None:
         """Take in a piece of the answer's body, as it came, still encoded."""

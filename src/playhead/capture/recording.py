@@ -352,6 +352,7 @@ class Recording:
     def after_fork(self) -> None:
         """Go on in a forked child, as a writer of its own."""
         self._held = Held(self._read_back)  # a writer refers only to lines it wrote itself
+        self.turns.after_fork()
         try:
             self._ledger.after_fork()
         except OSError as problem:

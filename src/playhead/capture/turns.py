@@ -110,10 +110,11 @@ class Turns:
     def attempt(self, scope: Scope, url: str, request: Any) -> int:
         """Say how often this question was sent from here, this time included, since it was last answered."""
         place = self._place(scope)
-        last = self._asked.pop(place, None)
-        number = last[2] + 1 if last is not None and last[0] == url and last[1] == request else 1
-        self._asked[place] = (url, request, number)
-        _bound(self._asked)
+        with self.lock:
+            last = self._asked.pop(place, None)
+            number = last[2] + 1 if last is not None and last[0] == url and last[1] == request else 1
+            self._asked[place] = (url, request, number)
+            _bound(self._asked)
         return number
 
     def asking(self, span: str, parent: str | None) -> None:
@@ -167,6 +168,12 @@ class Turns:
         with self.lock:
             for place in list(self.open):
                 self._end(place)
+
+    def after_fork(self) -> None:
+        """Leave to the parent what it began: its answers, its turns. Another thread may have held the lock."""
+        self.lock = threading.RLock()
+        for begun in (self.exchanges, self.open, self._asking):
+            begun.clear()
 
     def _end(self, place: Place) -> None:
         turn = self.open.pop(place, None)

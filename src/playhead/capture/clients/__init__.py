@@ -7,6 +7,7 @@ here that the agent has not imported itself.
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from functools import partial
 from types import ModuleType
@@ -70,6 +71,15 @@ def uninstall() -> None:
             _watch.uninstall()
             _watch = None
             _patches.restore()
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _patch(part: str, module: ModuleType) -> None:

@@ -91,6 +91,8 @@ class _Passing:
         self._exchange, self._inner = exchange, inner
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("_exchange", "_inner"):
+            raise AttributeError(name)  # of one that was never made whole
         return getattr(self._inner, name)  # for those who know what they hold
 
 
