@@ -207,3 +207,29 @@ def test_a_library_of_another_shape_is_named_as_a_gap_and_works(monkeypatch: pyt
     assert [(gap["reason"], gap["count"], gap["detail"]["source"]) for gap in gaps] == [
         ("not_captured", 0, "httpx2._transports.default")
     ]
+
+
+def test_the_method_of_a_class_is_handed_over_as_what_it_is() -> None:
+    class Runner:
+        @classmethod
+        def name(cls) -> str:
+            return cls.__name__
+
+        @staticmethod
+        def number() -> int:
+            return 7
+
+    seen: list[Any] = []
+
+    def make(original: Any) -> Any:
+        seen.append(original)
+        return original
+
+    before = Runner.__dict__["name"], Runner.__dict__["number"]
+    patches = Patches()
+    patches.replace(Runner, "name", make)
+    patches.replace(Runner, "number", make)
+    assert seen == list(before)
+    assert (Runner.name(), Runner.number()) == ("Runner", 7)
+    patches.restore()
+    assert (Runner.__dict__["name"], Runner.__dict__["number"]) == before

@@ -48,8 +48,8 @@ def _bound(original: Any) -> Any:
 
     Others may have put there something that wants to be looked up on the object, as OpenTelemetry does with wrapt.
     """
-    if isinstance(original, FunctionType) or not hasattr(original, "__wrapped__"):
-        return original
+    if isinstance(original, (FunctionType, classmethod, staticmethod)) or not hasattr(original, "__wrapped__"):
+        return original  # the method of a class says of itself what it is, and whoever patches it must know
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **options: Any) -> Any:
