@@ -1,8 +1,9 @@
-"""Calls of a real client to a provider that answers at once: recorded against bare, in turns."""
+"""Calls of a real client to a provider in a process of its own that answers at once: recorded against bare, in turns."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import statistics
 import subprocess
@@ -17,37 +18,44 @@ import samples
 from table import Row
 
 ROUNDS = 30
+STREAMED = "as a stream, please"
 LIMITS = {"call": 1.15, "stream": 1.10, "large": 1.25}
 
 
 def run() -> list[Row]:
     os.environ["PLAYHEAD_GIT"] = "0"
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("answering.py"))],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        return _measured(int(server.stdout.readline()))
-    finally:
-        server.stdin.close()
-        server.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.json"
+        # Texts of 300 characters for calls, and one that is streamed in 200 chunks; all of them new to the recorder.
+        answers = [samples.text(300) for _ in range(1499)]
+        script.write_text(json.dumps({"script": answers, "by_prompt": {STREAMED: samples.text(2400)}, "repeat": True}))
+        server = subprocess.Popen(
+            [sys.executable, "-m", "playhead.testing.provider", str(script)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            return _measured(json.loads(server.stdout.readline())["base_url"])
+        finally:
+            server.stdin.close()
+            server.wait()
 
 
-def _measured(port: int) -> list[Row]:
+def _measured(base_url: str) -> list[Row]:
     from openai import OpenAI
 
     large = [{"role": "user" if n % 2 else "assistant", "content": samples.text(1000)} for n in range(500)]
     prompts = itertools.cycle([[{"role": "user", "content": samples.text(500)}] for _ in range(997)])
-    with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="sk-bench-0123456789", max_retries=0) as client:
+    with OpenAI(base_url=base_url, api_key="sk-bench-0123456789", max_retries=0) as client:
         create: Any = client.chat.completions.create
 
         def call() -> None:
             create(model="gpt-5", messages=next(prompts))
 
         def stream() -> None:
-            for _ in create(model="gpt-5", messages=next(prompts), stream=True):
+            asked = [*next(prompts), {"role": "user", "content": STREAMED}]
+            for _ in create(model="gpt-5", messages=asked, stream=True):
                 pass
 
         def send_large() -> None:

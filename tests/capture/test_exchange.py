@@ -379,7 +379,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
-@pytest.mark.parametrize("lines", range(6))
+@pytest.mark.parametrize("lines", range(5))
 def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
     sdk: Callable[..., Any], lines: int, failing: Callable[[int], None]
 ) -> None:
@@ -393,7 +393,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
             failing(10**9)
             sdk(provider)
         assert len(provider.requests) == 3
-    assert (lost > 0) == (lines < 6)
+    assert (lost > 0) == (lines < 4)  # a turn begins and ends in one write with its call
     gaps = [event.data for event in playhead.load("@last").events() if event.kind == "gap.noted"]
     assert sum(gap["count"] for gap in gaps) == lost
     assert playhead.verify("@last").integrity.verdict == "intact"

@@ -67,7 +67,7 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
         if answer.value is not raw and answer.form != wire.UNOPENED:
             pieces = [wire.write(answer.value, answer.form)]  # a secret was inside: what is kept is no longer encoded
     else:
-        if (len(pieces) > 1 or answer.streamed) and redactor.suspicious(raw):
+        if (len(pieces) > 1 or answer.streamed) and redactor.suspicious_text(raw):
             pieces = redact_http.pieces(redactor, pieces, counts)
             raw = b"".join(pieces)
         if not speaks and _is_event_stream(answer.headers):

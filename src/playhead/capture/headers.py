@@ -35,6 +35,8 @@ class Headers:
         """Return each pair as JSON; `asking` says that they are those of a request."""
         self._look_at_secrets()
         known = self._known[asking]
+        if new := [pair for pair in headers if pair not in known]:
+            self._look_at_new(new, asking)
         out = [known.get(pair) or self._encode(pair, asking) for pair in headers]
         for (request, pair), redacted in list(self._hidden.items()):
             if request is asking and (times := headers.count(pair)):
@@ -54,6 +56,15 @@ class Headers:
                 self._urls[text] = found
         _add(counts, found[1])
         return found[0]
+
+    def _look_at_new(self, pairs: list[Pair], asking: bool) -> None:
+        """Encode pairs that are new: all at once where nothing in them is suspicious, as with dates and numbers."""
+        harmless = [pair for pair in pairs if redact_http.is_harmless(self._redactor, pair[0], asking)]
+        encoded = [orjson.dumps(pair) for pair in harmless]
+        if len(self._known[asking]) + len(encoded) >= _CACHED_MAX:
+            self._forget()
+        if encoded and not self._redactor.suspicious_text(b",".join(encoded)):
+            self._known[asking].update(zip(harmless, encoded, strict=True))
 
     def _encode(self, pair: Pair, asking: bool) -> bytes:
         redacted: dict[str, int] = {}

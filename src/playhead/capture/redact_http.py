@@ -104,6 +104,13 @@ def response_headers(redactor: Redactor, pairs: Pairs, counts: dict[str, int]) -
     return out
 
 
+def is_harmless(redactor: Redactor, name: str, asking: bool) -> bool:
+    """Say whether the value of this header is kept as it is, but for the secrets that any text may hold."""
+    if asking:
+        return _is_allowed(name)
+    return _response_kind(name) == "other" and not redactor.is_secret_field(name)
+
+
 def learn_from_request(redactor: Redactor, pairs: Pairs, address: str) -> None:
     """Make the keys that a request carries known, so that they are found wherever else they stand from now on."""
     noticed = redactor.noticed

@@ -13,39 +13,30 @@ class Log(Protocol):
 
     def acquire(self) -> int:
         """Keep every other writer out, here and in other processes, or raise WriteFailed; return the size in bytes."""
-        ...
 
     def release(self) -> None:
         """Let the others in again; where nothing is held, nothing happens."""
-        ...
 
     def end(self) -> int:
         """Return the number of bytes."""
-        ...
 
     def read(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start`."""
-        ...
 
     def append(self, data: bytes) -> None:
         """Write all of it with one call, or raise WriteFailed and leave what was there, as far as that is possible."""
-        ...
 
     def truncate(self, size: int) -> None:
         """Drop what stands after `size`; used only for a line that was torn."""
-        ...
 
     def sync(self) -> None:
         """Return when all bytes are on the disk."""
-        ...
 
     def reopen(self) -> None:
         """Take a descriptor of one's own, in a forked child."""
-        ...
 
     def close(self) -> None:
         """Give everything back."""
-        ...
 
 
 def chunks(log: Log, start: int = 0, end: int | None = None) -> Iterator[bytes]:

@@ -7,10 +7,10 @@ is right, and an event is on its way to the disk before its caller goes on.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import orjson
@@ -54,11 +54,12 @@ class Ledger:
         self._set_aside = set_aside
         self._lock = threading.RLock()
         self._busy = False  # inside `append`: a finaliser or signal handler there must not start another
-        self._deferred: list[tuple[str, Data, dict[str, Any]]] = []
+        self._deferred: list[Callable[[], object]] = []
         self.closed = False
         self._lost: deque[tuple[str, int]] = deque()  # counted, not yet looked at
         self._losses: dict[str, int] = {}  # looked at, not yet declared; touched only with the lock held
         self._declared = 0
+        self._pending = b""
         self.cuts = 0  # how often lines that were written vanished: what refers to them must not be written
         self.dirty = False
         self.on_dirty: Callable[[], None] | None = None
@@ -101,17 +102,15 @@ class Ledger:
         """
         with self._lock:
             if self._busy:
-                names = {"span": span, "parent": parent, "lane": lane, "key": key, "opens": opens, "before": before}
-                more = {"time_us": time_us, "elapsed_us": elapsed_us, "cuts": cuts, "after": after}
-                self._deferred.append((kind, data, {**names, **more}))
+                rest = (span, parent, lane, key, opens, time_us, elapsed_us, cuts, before, after)
+                self._deferred.append(functools.partial(self.append, kind, data, *rest))
                 return None
             self._busy = True
             log = self._log
-            cuts = self.cuts if cuts is None else cuts
+            known, cuts = None, self.cuts if cuts is None else cuts
             try:
                 if self.closed:
-                    hint = "The run was finished; `playhead.record` opens a new one."
-                    raise LedgerClosed(f"{self.run} is closed", hint=hint)
+                    raise LedgerClosed(f"{self.run} is closed", hint="`playhead.record` opens a new run.")
                 try:
                     if log.acquire() != self._end:  # in here, since a signal handler may raise right after it
                         self._follow()
@@ -119,14 +118,20 @@ class Ledger:
                         raise WriteFailed(f"{self.run} was cut under its writer, and this event refers to what is gone")
                     if self._lost or self._losses:
                         self._write_losses()
+                    known, self._pending = (self._seq, self._prev, self._end), b""
                     if before is not None:
-                        parent = str(self._write(before[0], before[1], str(self._seq), before[2], lane, None))
+                        parent = str(self._seq)
+                        self._write(before[0], before[1], parent, before[2], lane, None, more=True)
                     if opens and span is None:
                         span = str(self._seq)
                     offset = self._end
-                    seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us)
+                    seq = self._write(kind, data, span, parent, lane, key, time_us, elapsed_us, after is not None)
                     if after is not None:
                         self._write(after[0], after[1], parent, after[2], lane, None)
+                except WriteFailed:
+                    if known is not None and (before or after):
+                        (self._seq, self._prev, self._end), self._tree = known, None  # nothing of it is there
+                    raise
                 finally:
                     try:
                         log.release()
@@ -142,9 +147,8 @@ class Ledger:
     def _append_deferred(self) -> None:
         """Write what came meanwhile. Its failure is counted, not raised: the event in progress is not to blame."""
         while self._deferred:
-            kind, data, names = self._deferred.pop(0)
             try:
-                self.append(kind, data, **names)
+                self._deferred.pop(0)()
             except (PlayheadError, OSError) as problem:
                 self.lose(getattr(problem, "code", type(problem).__name__))
 
@@ -212,6 +216,7 @@ class Ledger:
         key: str | None,
         time_us: int | None = None,
         elapsed_us: int | None = None,
+        more: bool = False,
     ) -> int:
         seq = self._seq
         if not isinstance(data, bytes):
@@ -227,7 +232,11 @@ class Ledger:
             self._elapsed_us = elapsed_us
         head = envelope.head_of(self.run, seq, time, elapsed_us, kind, span, parent, lane, key)
         line, digest = envelope.seal(head, data, self._prev)
-        self._log.append(line)
+        pending, self._pending = self._pending + line, b""
+        if more:
+            self._pending = pending  # lines that belong together are written with one call
+        else:
+            self._log.append(pending)
         self._end += len(line)
         self._seq = seq + 1
         self._prev = digest
