@@ -45,14 +45,16 @@ class Gate:
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
-        if speed.survey is not None and (quick := self._quick(fields, held, speed.survey)) is not None:
+        # What spills to a blob is not encoded twice to find that out.
+        large = any(type(value) is str and len(value) > _limits.INLINE_BYTES_MAX for value in fields.values())
+        if not large and speed.survey is not None and (quick := self._quick(fields, held, speed.survey)) is not None:
             return quick
         counts: dict[str, int] = {}
         plainer = Plainer(functools.partial(redactor.redact_bytes, counts=counts), self._keys)
         try:
             value = plainer.value(fields)
             binaries = len(plainer.blobs)
-            encoded, news = held.encode(value, plainer)
+            encoded, news = held.encode(value, plainer, large)
         except (TypeError, UnicodeEncodeError, RecursionError) as problem:  # lone surrogates; deeper than the stack
             counts.clear()
             plainer = Plainer(plainer.gate, self._keys, careful=True)

@@ -75,14 +75,15 @@ class Held:
         self.headers = {}
         self.held_bytes = 0
 
-    def encode(self, value: Any, plainer: Plainer) -> tuple[bytes, News | None]:
+    def encode(self, value: Any, plainer: Plainer, large: bool = False) -> tuple[bytes, News | None]:
         """Encode a value, with what this run already holds replaced and what is too large for a line spilled.
 
-        Returns the JSON, and what to `remember` once it is written.
+        Returns the JSON, and what to `remember` once it is written. `large` says that something is sure to spill.
         """
-        new = self.encode_new(value, plainer.long, plainer.lists, plainer.dense.values())
-        if new is not None:
-            return new
+        if not large:
+            new = self.encode_new(value, plainer.long, plainer.lists, plainer.dense.values())
+            if new is not None:
+                return new
         plainer.measure(value)
         news = Placed([], [])
         if id(value) in plainer.big:
@@ -187,6 +188,8 @@ class Held:
         encoded = dumps(value)
         if len(encoded) <= _MIN:
             return value
+        if type(value[0]) is int and type(value[-1]) is int and len(encoded) <= _MAX:
+            return orjson.Fragment(encoded)  # sizes and times: they do not come again
         keep = 0
         best: _Array | None = None
         head = _head(value)

@@ -28,6 +28,7 @@ class FileLog:
         except OSError as problem:
             raise WriteFailed(f"cannot open {path}: {problem.strerror}") from problem
         self._file = identity(self._descriptor)
+        self._size = -1  # as it was when we looked last: where it is not, somebody else wrote, or it is another file
         # A subclass of Disk may fail any call; the real one is called without an extra Python frame.
         self._flock = fcntl.flock if type(disk) is Disk else disk.lock
         self._write = os.write if type(disk) is Disk else disk.write
@@ -45,9 +46,10 @@ class FileLog:
                     raise WriteFailed(f"cannot lock {self._path}: {problem.strerror}") from problem
                 self._open_again()
                 continue
-            found = os.fstat(self._descriptor)
-            if (found.st_dev, found.st_ino) == self._file:
-                return found.st_size
+            size = os.lseek(self._descriptor, 0, os.SEEK_END)
+            if size == self._size or identity(self._descriptor) == self._file:
+                self._size = size
+                return size
             self.release()  # the program closed ours and opened a file of its own that got the number
             self._open_again()
         raise WriteFailed(f"cannot lock {self._path}: its descriptor is closed again and again")
@@ -89,6 +91,7 @@ class FileLog:
             raise WriteFailed(f"cannot write to {self._path}: {problem.strerror}") from problem
         if written != len(data):
             self._finish(data, written)
+        self._size += len(data)
 
     def _finish(self, data: bytes, written: int) -> None:
         """Complete a short write, or take back what it left."""
@@ -131,6 +134,7 @@ class FileLog:
 
     def _open_again(self) -> None:
         """Take a new descriptor where the program closed ours; the number may be that of a file of its own by now."""
+        self._size = -1
         self._descriptor = out_of_the_way(self._disk.open(self._path, _FLAGS))
         self._file = identity(self._descriptor)
         self._lock = self._flock

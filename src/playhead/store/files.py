@@ -188,10 +188,13 @@ class FileStore:
             self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
             whole = path.read_bytes() == data  # one that was damaged must not spoil this run as well
         except FileNotFoundError:
-            self._make_folder(path.parent)
             whole = False
         if not whole:
-            self._put(path, data)
+            try:
+                self._put(path, data)
+            except FileNotFoundError:
+                self._make_folder(path.parent)
+                self._put(path, data)
         return digest
 
     def blob(self, digest: str) -> bytes:

@@ -48,33 +48,40 @@ def _events(data: bytes) -> list[Any]:
     """Return the documents of server-sent events; comments, names, `[DONE]` and what is no JSON are left out."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    found: list[Any] = []
+    found: list[bytes] = []
     held: list[bytes] = []
     for line in data.split(b"\n"):
         if line[:5] == b"data:":
             held.append(line[6:] if line[5:6] == b" " else line[5:])
         elif not line and held:
-            _add(found, held[0] if len(held) == 1 else b"\n".join(held))
+            found.append(held[0] if len(held) == 1 else b"\n".join(held))
             held = []
     if held:  # not ended by an empty line: cut, unless it is whole
-        _add(found, b"\n".join(held))
-    return found
+        found.append(b"\n".join(held))
+    return _all(found)
 
 
 def _lines(data: bytes) -> list[Any]:
+    return _all(data.split(b"\n"))
+
+
+def _all(parts: list[bytes]) -> list[Any]:
+    """Parse documents: all at once, which is faster, or where one is no JSON each by itself."""
+    parts = [part for part in parts if part and part != b"[DONE]"]
+    if all(part[0] == 123 and part[-1] == 125 for part in parts):  # braces: else two halves could make a whole
+        try:
+            together = loads(b"[%b]" % b",".join(parts))
+            if len(together) == len(parts):
+                return list(together)
+        except ValueError:
+            pass  # then one by one
     found: list[Any] = []
-    for line in data.split(b"\n"):
-        _add(found, line)
+    for part in parts:
+        try:
+            found.append(loads(part))
+        except ValueError:
+            continue  # cut in the middle, or no JSON: the bytes themselves are recorded beside this
     return found
-
-
-def _add(found: list[Any], data: bytes) -> None:
-    if not data or data == b"[DONE]":
-        return
-    try:
-        found.append(loads(data))
-    except ValueError:
-        return  # cut in the middle, or no JSON: the bytes themselves are recorded beside this
 
 
 def _elements(data: bytes) -> list[Any]:
