@@ -19,7 +19,7 @@ EXPORTS = [
     ("POST", "https://eu.api.smith.langchain.com/runs/batch", []),
     ("POST", "https://api.smith.langchain.com/runs", []),
     ("PATCH", "https://api.smith.langchain.com/runs/0f7e1b0c-8a0f-4d6a-9c53-5a3f1b0c8a0f", []),
-    ("POST", "https://smith.our-company.example/api/v1/runs/multipart", []),
+    ("POST", "https://smith.our-company.example/api/v1/runs/multipart", [("User-Agent", "langsmith-py/0.4.1")]),
     ("POST", "https://cloud.langfuse.com/api/public/ingestion", []),
     ("POST", "https://langfuse.our-company.example/api/public/otel/v1/traces", []),
     ("POST", "https://o1.ingest.us.sentry.io/api/4507/envelope/", []),
@@ -37,7 +37,7 @@ EXPORTS = [
     ("POST", "https://api.segment.io/v1/batch", []),
     ("POST", "https://api2.amplitude.com/2/httpapi", []),
     ("GET", "https://static.scarf.sh/a.png?x-pxid=1", []),
-    ("HEAD", "https://huggingface.co/api/telemetry/gradio", []),
+    ("POST", "https://huggingface.co/api/telemetry/gradio", []),
 ]
 TRAFFIC = [
     ("POST", "https://api.example.com/v1/logs", [("content-type", "application/json")]),

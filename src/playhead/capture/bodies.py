@@ -14,6 +14,7 @@ from playhead.capture.redact_inside import Unopened, opened
 from playhead.event import wire
 
 Pair = tuple[str, str]
+_ENCODING = "content-encoding"
 
 
 class Answer:
@@ -40,7 +41,7 @@ class Answer:
 
 def kept_request(redactor: Redactor, body: bytes, headers: list[Pair], counts: dict[str, int]) -> tuple[Any, str]:
     """Return what to keep of the body of a request, and its form."""
-    encoding = header(headers, "content-encoding")
+    encoding = _encoding(headers)
     if encoding and encoding != "identity":
         return _kept_encoded(redactor, body, encoding, counts)
     media = header(headers, "content-type")
@@ -55,7 +56,7 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
     raw = answer.chunks[0] if len(answer.chunks) == 1 else b"".join(answer.chunks)
     if not raw:
         return
-    encoding = header(answer.headers, "content-encoding")
+    encoding = _encoding(answer.headers)
     encoded = encoding not in ("", "identity")
     if speaks:
         found = dialects.documents(_opened(raw, encoding) if encoded else raw, header(answer.headers, "content-type"))
@@ -81,7 +82,7 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
 
 def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> None:
     """Take out of a kept stream what is secret only when its events are put together."""
-    raw, encoding = wire.write(answer.value, answer.form), header(answer.headers, "content-encoding")
+    raw, encoding = wire.write(answer.value, answer.form), _encoding(answer.headers)
     encoded = answer.form == wire.BYTES and encoding not in ("", "identity")
     pieces = [_opened(raw, encoding) if encoded else raw]
     if answer.pieces is not None and not encoded and sum(answer.pieces["sizes"]) == len(raw):
@@ -155,6 +156,11 @@ def parsed(value: Any, form: str) -> Any:
         return orjson.loads(value) if form in (wire.TEXT, wire.BYTES) else None
     except ValueError:
         return None
+
+
+def _encoding(headers: list[Pair]) -> str:
+    """Return what a body was encoded with; a header that comes twice says it in turn."""
+    return ",".join(value.strip().lower() for name, value in headers if len(name) == 16 and name.lower() == _ENCODING)
 
 
 def header(headers: list[Pair], name: str) -> str:

@@ -7,6 +7,7 @@ model call; otherwise it is plain HTTP.
 
 from __future__ import annotations
 
+import functools
 import time
 import weakref
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.capture import dialects, guard, telemetry
+from playhead.capture import abandoned, dialects, guard, telemetry
 from playhead.capture.bodies import Answer, hide_split_secrets, kept_answer, kept_request, parsed
 from playhead.capture.dialects import Answered, Dialect
 from playhead.capture.headers import Spliced
@@ -41,12 +42,17 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
     if muted.get():
         _learn(headers, url)
         return None
+    abandoned.settle()
     scope = place()
     if scope is None or not (scope.recording.captures or wrapped.get()):
         return None
     try:
         exchange = Exchange(scope, method, url, headers)
+        if abandoned.collecting():
+            scope.recording.lose("in_finaliser")  # a request that a finaliser makes
+            return None
         if telemetry.is_export(method, url, exchange.headers):
+            scope.recording.turns.exports += 1
             return None
     except Exception as problem:
         guard.absorb(problem, scope.recording, f"a request to {url}")
@@ -155,11 +161,18 @@ class Exchange:
         """Record the answer: whole, failed with an error, or left by the client before its end (`closed`)."""
         self._end(error, _CLOSED if closed else None)
 
+    def left(self) -> None:
+        """Record that nobody read the answer to its end, and nobody closed it."""
+        self.end(closed=True)
+
     def run_ends(self) -> None:
         """Record what has come so far, since nothing can be recorded later."""
         self._end(None, _RUN_ENDED)
 
     def _end(self, error: BaseException | None, closed: Closed) -> None:
+        if abandoned.collecting():
+            abandoned.leave(functools.partial(self._end, error, closed))
+            return
         # Taken out in one step: of several threads that end it, one goes on.
         if self._scope.recording.turns.exchanges.pop(id(self), None) is None:
             return
@@ -240,7 +253,7 @@ class Exchange:
             return data.get("model"), [operation, dialects.normalised(dialect, data.get("request"))]
 
         with turns.lock:
-            self._inside, before = turns.begin(self._scope, asked.results)
+            self._inside, before = turns.begin(self._scope, asked.results, again=attempt > 1)
             parent = self._inside.span
             self._span = recording.emit_fields(
                 "model.invoked", fields, parent=parent, opens=True, keyed=question, spliced=spliced, before=before

@@ -55,7 +55,7 @@ def too_late(recording: Recording, what: str) -> None:
     if not recording.told_late:
         recording.told_late = True
         text = f"playhead: {recording.id} has ended; what happens in it now is not recorded (first: {what})."
-        warnings.warn(text, RecordingWarning, stacklevel=_callers_level())
+        _warn(text)
 
 
 def give_up(problem: Exception, what: str, strict: bool) -> None:
@@ -64,12 +64,19 @@ def give_up(problem: Exception, what: str, strict: bool) -> None:
         raise problem
     hint = f" {problem.hint}" if isinstance(problem, PlayheadError) and problem.hint else ""
     logger.warning("%s: %s", what, problem)
-    warnings.warn(f"playhead: {what}: {problem}.{hint}", RecordingWarning, stacklevel=_callers_level())
+    _warn(f"playhead: {what}: {problem}.{hint}")
+
+
+def _warn(text: str) -> None:
+    try:
+        warnings.warn(text, RecordingWarning, stacklevel=_callers_level() + 1)
+    except RecordingWarning:  # warnings are errors here; those of the agent may be, ours are not its matter
+        print(text, file=sys.stderr)
 
 
 def _callers_level() -> int:
     """Return how far up the first frame is that is not ours, so that a warning points at the agent's line."""
-    level, frame = 2, sys._getframe(2)
+    level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("playhead."):
         level, frame = level + 1, frame.f_back
     return level

@@ -184,8 +184,8 @@ class Recording:
         if (source, where) not in self._not_captured:
             self._not_captured.add((source, where))
             if self._begun:
-                detail = {"source": source, "where": where}
-                self.emit(kinds.GapNoted(reason="not_captured", count=0, detail=detail), parent=self._enclosing())
+                gap = kinds.GapNoted(reason="not_captured", count=0, detail={"source": source, "where": where})
+                self.emit(gap, parent=self._enclosing())
 
     def attempt(self, parent: str | None, name: str) -> int:
         """Return how often a step of this name was started under this parent, this time included."""

@@ -15,6 +15,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
+from playhead.capture import abandoned
 from playhead.capture.scope import Scope, current, live
 from playhead.event import kinds
 from playhead.event.plain import describe_error
@@ -85,7 +86,7 @@ class Span:
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         """Make this span the current one for a while: a generator must not leave it so while it is suspended."""
-        if self._inside is None:
+        if self._inside is None or abandoned.collecting():
             yield
             return
         token = current.set(self._inside)

@@ -17,15 +17,15 @@ _EXPORTS = re.compile(
     r"""
       ^[^/]*/(?:.*/)?v1/traces/ingest$                                      # the OpenAI Agents SDK
     | ^[^/]*/(?:.*/)?api/public/(?:ingestion$|otel/)                        # Langfuse, on any host
-    | ^[^/]*/(?:.*/)?runs/(?:batch|multipart)$                              # LangSmith, on any host
-    | ^(?:[^/]*\.)?smith\.langchain\.com/(?:.*/)?(?:runs(?:/[0-9a-f-]{36})?|otel/v1/traces|v1/metadata/submit)$
-    | ^[^/]*/api/[0-9]+/(?:envelope|store)$                                 # Sentry, on any host
-    | ^[^/]*\.i\.posthog\.com/ | ^(?:app|eu|us)\.posthog\.com/(?:batch|capture|e|i/v0/e|track)$
+    | ^(?:[^/]*\.)?smith\.langchain\.com/(?:.*/)?runs(?:/[0-9a-f-]{36}|/batch|/multipart)?$
+    | ^(?:[^/]*\.)?smith\.langchain\.com/(?:.*/)?(?:otel/v1/traces|v1/metadata/submit)$
+    | ^(?:[^/]*\.)?sentry\.io/api/[0-9]+/(?:envelope|store)$
+    | ^(?:[^/]*\.i|app|eu|us)\.posthog\.com/(?:batch|capture|e|i/v0/e|s|track)$
     | ^[^/]*intake[^/]*\.datadoghq\.(?:com|eu)/
     | ^(?:localhost|127\.0\.0\.1)/(?:v0\.[0-9]/traces|telemetry/proxy/|evp_proxy/)
     | ^[^/]*\.honeycomb\.io/1/(?:batch|events)/
     | ^[^/]*helicone\.ai/(?:.*/)?(?:oai|anthropic|custom|trace)/v1/log$
-    | ^trace\.wandb\.ai/ | ^api\.wandb\.ai/(?:graphql$|files/)
+    | ^trace\.wandb\.ai/(?:call/(?:upsert_batch|start|end)|calls/complete|otel/)$ | ^api\.wandb\.ai/files/
     | ^[^/]*\.comet\.com/(?:.*/)?v1/private/(?:traces|spans)(?:/batch)?(?:/[^/]*)?$
     | ^api\.braintrust\.dev/logs3$
     | ^(?:api|otlp)\.agentops\.ai/
@@ -37,9 +37,11 @@ _EXPORTS = re.compile(
     """,
     re.VERBOSE,
 )
-_COLLECTOR = re.compile(r"/v1/(?:traces|metrics|logs)$")  # of OpenTelemetry; others have such paths too
+# OpenTelemetry, LangSmith and Sentry on any host: others have such paths too, so that headers must tell.
+_COLLECTOR = re.compile(r"/v1/(?:traces|metrics|logs)$|/runs/(?:batch|multipart)$|/api/[0-9]+/(?:envelope|store)$")
+_EXPORTERS = ("otlp", "otel", "opentelemetry", "langsmith", "sentry")
 _PORT = re.compile(r":[0-9]*$")
-_READING = ("GET", "OPTIONS")
+_SENDING = ("POST", "PUT", "PATCH")
 _ALWAYS = ("scarf.sh",)  # counts visits by what is fetched
 
 NO, YES, BY_HEADERS = 0, 1, 2
@@ -56,7 +58,7 @@ def _by_address(method: str, url: str) -> int:
     authority, path = split(url)
     host = _PORT.sub("", authority.rpartition("@")[2].lower())
     address = f"{host}{path}"
-    if method.upper() in _READING and not host.endswith(_ALWAYS):
+    if method.upper() not in _SENDING and not host.endswith(_ALWAYS):
         return NO
     if _EXPORTS.search(address) or _EXPORTS.search(f"{address}/"):
         return YES
@@ -67,4 +69,6 @@ def _tells(name: str, value: str) -> bool:
     """Say whether a header is one of an exporter: they send Protobuf, or name themselves."""
     if name == "content-type":
         return value.startswith("application/x-protobuf")
-    return name == "user-agent" and ("otlp" in value or "otel" in value or "opentelemetry" in value)
+    if name == "x-sentry-auth":
+        return True
+    return name == "user-agent" and any(word in value for word in _EXPORTERS)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import _limits
+from playhead.capture import abandoned
 from playhead.capture.scope import Scope
 from playhead.event import kinds
 from playhead.ledger.writer import Around
@@ -62,6 +63,7 @@ class Turns:
     tools: dict[str | None, ToolCall] = field(default_factory=dict)  # by their spans, those that are open
     by_hand: set[str | None] = field(default_factory=set)  # open spans of model calls that the author records
     exchanges: dict[int, Any] = field(default_factory=dict)  # by id, weakly: those whose answer is not recorded yet
+    exports: int = 0  # of telemetry, which are left out
     _counted: dict[Place, int] = field(default_factory=dict)
     _asked: dict[Place, tuple[str, Any, int]] = field(default_factory=dict)  # the last question, until it is answered
     _wanted: list[_Wanted] = field(default_factory=list)
@@ -77,17 +79,18 @@ class Turns:
     def _place(self, scope: Scope) -> Place:
         return scope.span, "" if scope.span in self.single else scope.lane.path
 
-    def begin(self, scope: Scope, results: tuple[ToolResult, ...]) -> tuple[Scope, Around | None]:
+    def begin(self, scope: Scope, results: tuple[ToolResult, ...], again: bool = False) -> tuple[Scope, Around | None]:
         """Prepare for a question to a model: end the turn before, and tell of the tools run meanwhile.
 
-        `scope` is the one outside of any turn. Returns the scope for the question, and the event that opens a turn
-        around it, where one is to be opened; `opened` says that it was. Both with the lock held.
+        `scope` is the one outside of any turn; `again` says that the question failed before and is sent once more.
+        Returns the scope for the question, and the event that opens a turn around it, where one is to be opened;
+        `opened` says that it was. Both with the lock held.
         """
         place = self._place(scope)
         turn = self.open.get(place)
         if results:
             self._infer(scope if turn is None else scope.inside(turn.span), results)
-        if turn is not None and (turn.failed or turn.asking):
+        if turn is not None and (turn.asking or (turn.failed and again)):
             turn.asking += 1  # another attempt, or one of several questions at once
             return scope.inside(turn.span), None
         if turn is not None:
@@ -162,12 +165,17 @@ class Turns:
 
     def run_ends(self) -> None:
         """End every exchange and every turn that is still open."""
+        abandoned.settle()
         for known in list(self.exchanges.values()):
             if (exchange := known()) is not None:
                 exchange.run_ends()
         with self.lock:
             for place in list(self.open):
                 self._end(place)
+        if exports := self.exports:
+            self.exports = 0
+            text = f"{exports} {'export' if exports == 1 else 'exports'} of telemetry left out"
+            self.recording.emit(kinds.NoteAdded(text=text), parent=self.recording.root_span)
 
     def after_fork(self) -> None:
         """Leave to the parent what it began: its answers, its turns. Another thread may have held the lock."""

@@ -12,7 +12,7 @@ import threading
 from functools import partial
 from types import ModuleType
 
-from playhead.capture import forks, guard
+from playhead.capture import abandoned, forks, guard
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
@@ -60,6 +60,7 @@ def install() -> None:
         if _open == 1:
             _watch = AfterImport({name: partial(_patch, part) for part, names in WATCHED.items() for name in names})
             _watch.install()
+            abandoned.watch()
 
 
 def uninstall() -> None:
@@ -69,6 +70,7 @@ def uninstall() -> None:
         _open -= 1
         if _open == 0 and _watch is not None:
             _watch.uninstall()
+            abandoned.unwatch()
             _watch = None
             _patches.restore()
 

@@ -11,6 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from playhead.capture import abandoned
 from playhead.capture.clients import http1
 from playhead.capture.exchange import Exchange, begin
 from playhead.capture.patches import Patches
@@ -80,7 +81,9 @@ class _Tap:
         if self.exchange is not None:
             self.exchange.end(closed=True)
 
-    __del__ = left
+    def __del__(self) -> None:
+        if self.exchange is not None and not self.exchange.ended:
+            abandoned.leave(self.left)
 
 
 def _connect(whole: type, original: Any) -> Any:

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
+from playhead.capture import abandoned
 from playhead.capture.clients import http1
 from playhead.capture.exchange import Exchange, begin
 from playhead.capture.patches import Patches
@@ -71,7 +72,9 @@ class _Call:
             error = self._error or error
             self.exchange.end(error, closed=error is None)
 
-    __del__ = left
+    def __del__(self) -> None:
+        if not self.answered and not self.exchange.ended:
+            abandoned.leave(self.left)
 
 
 def _endheaders(original: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
+from playhead.capture import abandoned
 from playhead.capture.exchange import Exchange, begin
 from playhead.capture.patches import Patches
 from playhead.capture.scope import muted
@@ -98,7 +99,8 @@ class _Passing:
 
 class _Receiving(_Passing):
     def __del__(self) -> None:
-        self._exchange.end(closed=True)  # nobody read it to its end, and nobody closed it
+        if not self._exchange.ended:
+            abandoned.leave(self._exchange.left)  # nobody read it to its end, and nobody closed it
 
     def __iter__(self) -> Any:
         exchange = self._exchange
@@ -122,7 +124,8 @@ class _Receiving(_Passing):
 
 class _ReceivingAsync(_Passing):
     def __del__(self) -> None:
-        self._exchange.end(closed=True)
+        if not self._exchange.ended:
+            abandoned.leave(self._exchange.left)
 
     async def __aiter__(self) -> Any:
         exchange = self._exchange
