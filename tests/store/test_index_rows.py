@@ -11,6 +11,7 @@ from tests.store.index_timelines import Timeline, every_row, line, run_id
 from playhead import _limits
 from playhead.event.kinds import PAYLOADS, UNSEEN
 from playhead.store.index import Index
+from playhead.store.questions import QUESTIONS
 
 
 @pytest.fixture
@@ -112,3 +113,15 @@ def test_what_was_never_seen_is_not_counted_as_lost(root: Path) -> None:
         index.rebuild()
         (found,) = index.list_runs()
     assert (found["gaps"], found["lost"]) == (1, 2)
+
+
+def test_a_tool_that_was_inferred_has_no_latency(root: Path) -> None:
+    run = Timeline(root, 1)
+    for span, more in (("1", {"inferred": True}), ("2", {})):
+        run.add("tool.called", {"name": "read", **more}, span=span)
+        run.add("tool.returned", {"status": "ok", **more}, span=span)
+    with Index(root) as index:
+        _, rows = index.query("SELECT status, latency_us FROM calls ORDER BY seq")
+        assert [tuple(row) for row in rows] == [("ok", None), ("ok", 1000)]
+        _, rows = index.query(QUESTIONS["slowest-tools"].sql)
+        assert [tuple(row) for row in rows] == [("read", 1, 1.0, 1.0, 0)]

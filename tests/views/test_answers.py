@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.views import text
-from playhead.views.answers import said
+from playhead.views.answers import read
+
+
+def said(*given: Any) -> str:
+    return read(*given).told
+
 
 CALL = {"id": "c", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}
 
@@ -70,3 +75,21 @@ def test_an_endless_answer_is_not_walked_to_its_end() -> None:
     for _ in range(50):
         deep = {"content": [deep] * 20}
     assert said(deep, 80) == ""
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ({"choices": [{"message": {"content": "long " * 100, "tool_calls": [CALL]}}]}, ["read_file"]),
+        ({"content": [{"type": "server_tool_use", "name": "web_search", "input": {}},
+                      {"type": "tool_use", "name": "grep", "input": {}}]}, ["grep"]),
+        ({"output": [{"type": "mcp_call", "name": "far", "arguments": "{}"},
+                     {"type": "function_call", "name": "near", "arguments": "{}"}]}, ["near"]),
+        ({"candidates": [{"content": {"parts": [{"functionCall": {"name": "g", "args": {}}}]}}]}, ["g"]),
+        ({"text": "none"}, []),
+    ],
+)  # fmt: skip
+def test_the_tools_that_the_agent_is_to_run_are_told_from_those_of_the_provider(
+    response: Any, expected: list[str]
+) -> None:
+    assert read(response, 80).asked == expected

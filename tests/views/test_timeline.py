@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from playhead.event.envelope import Event
 from playhead.event.kinds import PAYLOADS
+from playhead.views.spans import tree
 from playhead.views.state import state_at
 from playhead.views.timeline import Timeline, window
 
@@ -303,3 +304,40 @@ def test_messages_of_mcp_are_rows_and_notifications_of_one_sort_are_one() -> Non
     assert listed.result == "{tools: []}"
     assert (progress.name, progress.detail, progress.folded) == ("notifications/progress", "from the server", 3)
     assert (message.name, message.detail, message.parent) == ("notifications/message", "to npx files", listed.seq)
+
+
+ASKS = {"status": "ok", "http": {"status": 200}, "response": {"content": [
+    {"type": "tool_use", "name": "grep", "input": {}}, {"type": "tool_use", "name": "read_issue", "input": {}}]}}  # fmt: skip
+
+
+def test_a_tool_that_was_inferred_took_no_time_that_anybody_knows():
+    story = started().add("tool.called", {"name": "slow", "inferred": True}, "1")
+    story.add("tool.returned", {"status": "ok", "inferred": True}, "1")
+    story.add("step.started", {"name": "turn 1", "inferred": True}, "2").add("step.finished", {"status": "ok"}, "2")
+    tool, turn = Timeline().take_all(story.events).rows()
+    assert (tool.status, tool.duration_us) == ("ok", None)
+    assert turn.duration_us == 1000
+    assert [view.duration_us for view in tree(story.events)[0].children] == [None, 1000]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_tool_that_was_asked_for_and_of_which_nothing_was_seen_is_named(early):
+    def ran() -> None:
+        story.add("tool.called", {"name": "grep", "asked_by": "1"}, "2").add("tool.returned", {"status": "ok"}, "2")
+
+    story = started().add("model.invoked", {"model": "m"}, "1")
+    if early:
+        ran()
+    story.add("model.responded", ASKS, "1")
+    if not early:
+        ran()
+    answered = 4 if early else 2
+    assert Timeline().take_all(story.events).finish().no_result == [{"seq": answered, "name": "read_issue"}]
+    story.add("tool.called", {"name": "read_issue", "asked_by": "1", "inferred": True}, "3")
+    assert Timeline().take_all(story.events).finish().no_result == []
+
+
+@pytest.mark.parametrize("change", [{"http": None}, {"status": "error"}])
+def test_of_answers_by_hand_and_of_failed_ones_nothing_is_awaited(change):
+    story = started().add("model.invoked", {"model": "m"}, "1").add("model.responded", {**ASKS, **change}, "1")
+    assert Timeline().take_all(story.events).finish().no_result == []

@@ -41,7 +41,7 @@ _CALLING_FINISH = ("tool_calls", "tool_use", "function_call", "completed")
 _DEPTH_SHOWN_MAX = 12  # deeper rows keep this indent, so that they stay readable
 _DURATION_WIDTH = 10
 _LABEL_WIDTH = 11  # of the facts in the header
-_IN_FLIGHT_MAX = 8  # spans named at the end; the rows show all
+_IN_FLIGHT_MAX = 8  # spans, and tools without a result, that are named; the rows show all
 _ERROR_LINES_MAX = 3  # of the header
 
 
@@ -64,6 +64,15 @@ def in_flight_text(summary: Summary) -> str:
     if len(summary.in_flight) > len(named):
         flying.append(f"and {len(summary.in_flight) - len(named):,} more")
     return one_line(", ".join(flying))
+
+
+def no_result_text(summary: Summary, status: str) -> str:
+    """Say of which tools that a model asked for nothing was seen: neither that they ran nor what came of it."""
+    named = [f"{item['name']} (event {item['seq']})" for item in summary.no_result[:_IN_FLIGHT_MAX]]
+    if len(summary.no_result) > len(named):
+        named.append(f"and {len(summary.no_result) - len(named):,} more")
+    told = f"{', '.join(named)}, no result recorded" if named else ""
+    return one_line(f"{told} yet" if told and status == "running" else told)
 
 
 def status_of(summary: Summary, held: bool) -> str:
@@ -132,8 +141,9 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
         ("calls", f"{summary.model_calls:,} to models{models}, {summary.tool_calls:,} to tools{tokens}"),
+        ("asked for", no_result_text(summary, status)),
         ("cost", prices.told(summary.cost, summary.cost_unpriced)),
-        ("lanes", text.several(len(summary.lanes), "lane") if len(summary.lanes) > 1 else ""),
+        ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, told) for label, told in facts if told]

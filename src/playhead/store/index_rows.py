@@ -278,8 +278,10 @@ class Rows:
         code = data.get("status") if kind == "http" else data.get("exit_code")
         code = code if type(code) is int and abs(code) <= _EXACT_MAX else None
         model = text(data.get("model")) if kind == "model" else None
+        # What is inferred is written at one moment: nobody knows how long it took.
+        ended_us = None if kind == "tool" and data.get("inferred") is True else line["elapsed_us"]
         self.pending["calls closed"].append(
-            (line["seq"], line["elapsed_us"], text(data.get("outcome" if kind == "http" else "status")),
+            (line["seq"], ended_us, text(data.get("outcome" if kind == "http" else "status")),
              error_text(data.get("error")), code, *tokens, cost, model, model,
              self._id, line["span"], kind, line["seq"])
         )  # fmt: skip

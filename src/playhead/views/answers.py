@@ -6,7 +6,7 @@ as JSON or as the recorded fields of a client's objects; of any other nothing is
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead.views import text
 from playhead.views.text import Resolve
@@ -21,23 +21,35 @@ _THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
 _WRAPPED = {"$object": "fields", "$as": "value", "$tuple": "$tuple"}  # marks around what is looked for
 
 
-def said(response: Any, width: int, resolve: Resolve | None = None) -> str:
-    """Return `calls read_file, "First I look"`, or the text alone, in at most `width` columns; empty for no answer."""
+# Of a part that asks for a tool: those that the agent is to run. Others the provider runs by itself.
+_FOR_THE_AGENT = (None, "function", "function_call", "custom_tool_call", "tool_use")
+
+
+class Answer(NamedTuple):
+    """What was said, in a line, and the names of the tools that the agent is asked to run."""
+
+    told: str
+    asked: list[str]
+
+
+def read(response: Any, width: int, resolve: Resolve | None = None) -> Answer:
+    """Tell an answer as `calls read_file, "First I look"`, or the text alone, in at most `width` columns."""
     answer = _Answer(width, resolve)
     answer.look(response, 0)
     spoken = " ".join("".join(answer.words).split())  # a line has no room for line breaks and indents
     parts = [f"calls {', '.join(answer.calls)}"] if answer.calls else []
     if spoken:
         parts.append(text.short(spoken, width))
-    return text.cut(", ".join(parts), width)
+    return Answer(text.cut(", ".join(parts), width), answer.asked)
 
 
 class _Answer:
-    """Collect what was said and which tools were asked for, until a line is full."""
+    """Collect which tools were asked for, and what was said until a line is full."""
 
     def __init__(self, width: int, resolve: Resolve | None) -> None:
         self.words: list[str] = []
         self.calls: list[str] = []
+        self.asked: list[str] = []
         self._width = width
         self._resolve = resolve
         self._left = _PARTS_MAX
@@ -45,11 +57,12 @@ class _Answer:
     def look(self, part: Any, depth: int) -> None:
         """Take one part of an answer, and what is inside it."""
         self._left -= 1
-        if self._left < 0 or depth > _DEPTH_MAX or sum(map(len, self.words)) > self._width:
+        if self._left < 0 or depth > _DEPTH_MAX:
             return
         part = text.followed(part, self._resolve)
         if isinstance(part, str):
-            self.words.append(part)
+            if sum(map(len, self.words)) <= self._width:  # else only what tools it asks for: that may come last
+                self.words.append(part)
         elif isinstance(part, list):
             for item in part[:_PARTS_MAX]:
                 self.look(item, depth + 1)
@@ -65,6 +78,8 @@ class _Answer:
             self.words.append(text.short(part, self._width))
         elif (name := _called(part)) is not None:
             self.calls.append(name)
+            if part.get("type") in _FOR_THE_AGENT:
+                self.asked.append(name)
         elif part.get("type") not in _THOUGHTS and part.get("thought") is not True:
             for field in _INTO:
                 inner = part.get(field)

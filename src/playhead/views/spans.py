@@ -52,8 +52,11 @@ class SpanView:
 
     @property
     def duration_us(self) -> int | None:
-        """Return how long it took; None while it is open."""
-        return None if self.closing is None else max(0, self.closing.elapsed_us - self.opening.elapsed_us)
+        """Return how long it took; None while it is open, and of a tool that nobody saw running."""
+        data = self.opening.data if isinstance(self.opening.data, dict) else {}
+        if self.closing is None or (self.kind == "tool" and data.get("inferred") is True):
+            return None
+        return max(0, self.closing.elapsed_us - self.opening.elapsed_us)
 
 
 def tree(events: Iterable[Event]) -> list[SpanView]:

@@ -14,6 +14,7 @@ from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.views import answers, points, text
+from playhead.views.asked import AskedTools
 from playhead.views.points import mapping, words
 from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
@@ -38,7 +39,7 @@ class Row:
     depth: int = 0
     parent: int | None = None  # seq of the row it happened in
     end_seq: int | None = None
-    duration_us: int | None = None
+    duration_us: int | None = None  # None too where nobody saw it: what is inferred is written at one moment
     result: str = ""
     error: str | None = None
     where: str | None = None  # file, line and function in which the error was raised
@@ -92,6 +93,7 @@ class Summary:
     metadata: Any = None
     after: int = 0  # events after run.finished
     in_flight: list[dict[str, Any]] = field(default_factory=list)
+    no_result: list[dict[str, Any]] = field(default_factory=list)  # tools that a model asked for, with seq and name
 
 
 class Timeline:
@@ -107,6 +109,7 @@ class Timeline:
         self._roots: list[Row] = []
         self._known: dict[str, Row] = {}
         self._open = OpenSpans()
+        self._asked = AskedTools()
         self._lanes: dict[str, None] = {}
         self._models: dict[str, None] = {}
         self._first_us: int | None = None
@@ -145,7 +148,7 @@ class Timeline:
         until = self._last_us if self._ended_us is None else self._ended_us
         summary.duration_us = max(0, until - (self._first_us or 0))
         summary.lanes, summary.models = list(self._lanes), list(self._models)
-        summary.in_flight = self._open.listed()
+        summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
         summary.cost, summary.cost_unpriced = self._bill.amount, self._bill.unpriced
         only_how = mapping(summary.error).get("type") in _PROGRAM_ERRORS
         summary.last_words = self._last_words if only_how else None
@@ -178,6 +181,8 @@ class Timeline:
                 self._adopted(data)
             case "run.finished":
                 self._finished(event, data)
+            case "tool.called" if isinstance(asked_by := data.get("asked_by"), str):
+                self._asked.called(asked_by, str(data.get("name")))
             case "run.reopened":
                 summary.ended, summary.finished, summary.after, self._ended_us = None, None, 0, None
             case "output.written" if data.get("stream") == "stderr":
@@ -291,7 +296,8 @@ class Timeline:
 
     def _close(self, row: Row, event: Event, data: dict[str, Any]) -> Row:
         row.end_seq = event.seq
-        row.duration_us = max(0, event.elapsed_us - row.at_us)
+        unseen = row.kind == "tool" and row.inferred
+        row.duration_us = None if unseen else max(0, event.elapsed_us - row.at_us)
         row.status = str(data.get("outcome") or data.get("status") or "ok")
         self._settle(row)
         error = data.get("error")
@@ -309,7 +315,9 @@ class Timeline:
                 cached = _count_or_none(usage.get("cached"))
                 self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
                 row.result = words(data.get("finish"))
-                row.answer = answers.said(data.get("response"), width, self._resolve)
+                row.answer, asked = answers.read(data.get("response"), width, self._resolve)
+                if asked and event.span is not None and row.status == "ok" and data.get("http") is not None:
+                    self._asked.answered(event.span, event.seq, asked)  # by hand, nobody may tell what came of it
                 told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
                 row.unanswered = row.status == "ok" and not told
             case "tool.returned" if row.error is None:
