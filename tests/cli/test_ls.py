@@ -134,3 +134,10 @@ def test_a_wrong_limit_or_status_is_a_usage_error(ask, store):
     assert ask("ls", "--limit", "many").code == 2
     assert ask("ls", "--status", "done").code == 2
     assert ask("ls", "--since", "soon").code == 2
+
+
+def test_a_run_that_another_one_made_is_marked(ask, shell, store):
+    inner = "import playhead\nwith playhead.record('inner'): pass"
+    program = f"import playhead, subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])"
+    assert shell("record", "--name", "outer", "--", sys.executable, "-c", program).code == 0
+    assert sorted(line.split("  ")[1] for line in ask("ls").out.splitlines()[1:]) == ["outer", "↳ inner"]

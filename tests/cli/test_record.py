@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -203,11 +204,77 @@ def test_a_price_of_the_wrong_form_is_an_error_in_the_configuration(ask, tmp_pat
 def test_a_python_that_was_not_attached_is_named_and_what_is_known_can_be_played_back(shell, store):
     said = shell("record", "--", sys.executable, "-I", "-c", "print(1)")
     assert (said.code, said.out) == (0, "1\n")
-    assert f"  NOT recorded: what happens inside Python ({sys.executable}): it ran no sitecustomize: -I" in said.err
+    assert f"  not captured: what happens inside Python ({sys.executable}): it ran no sitecustomize: -I" in said.err
     assert load("@last", store).playback().metadata == {"exit_code": 0}
     summary = json.loads(shell("record", "--json", "--", sys.executable, "-I", "-c", "print(1)").err)
-    assert (summary["gaps"], summary["lost"]) == ({"python_not_attached": 0}, 0)
+    assert (summary["gaps"], summary["lost"]) == ({}, 0)
+    assert summary["not_captured"][0].startswith("what happens inside Python (")
     assert [item["executable"] for item in summary["not_attached"]] == [sys.executable]
+
+
+TROUBLED = """
+import sys, urllib.error, urllib.request
+from openai import OpenAI
+import websockets.sync.client
+from playhead.testing import ScriptedProvider, ToolCall, ToolCalls
+
+with ScriptedProvider([500, 500, 500, ToolCalls((ToolCall("read_issue", {"number": 1}),))]) as provider:
+    for status in (200, 503):
+        try:
+            urllib.request.urlopen(f"{provider.root_url}/plain/{'long' * 40}?status={status}").read()
+        except urllib.error.HTTPError:
+            pass
+    try:
+        websockets.sync.client.connect("ws" + provider.root_url.removeprefix("http") + "/plain")
+    except websockets.exceptions.InvalidStatus:
+        pass
+    client = OpenAI(base_url=provider.base_url, api_key="none", max_retries=0)
+    ask = {"model": "gpt-5", "messages": [{"role": "user", "content": "?"}]}
+    for _ in range(3):
+        try:
+            client.chat.completions.create(**ask)
+        except Exception:
+            pass
+    client.chat.completions.create(**ask)
+    raise ValueError("no such issue")
+"""
+
+
+def test_what_failed_what_was_not_captured_and_what_came_of_nothing_is_said_at_the_end_and_in_the_header(
+    shell, ask, store, tmp_path
+):
+    (tmp_path / "agent.py").write_text(TROUBLED)
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert said.code == 1
+    summary = said.err[said.err.index("playhead: agent") :].splitlines()
+    assert "4 model calls, 3 failed, 2 http requests, " in summary[1]
+    assert summary[2] == "  stderr: … ValueError: no such issue"
+    (missed,) = [line for line in summary if line.startswith("  not captured: ")]
+    assert missed.startswith("  not captured: websocket ws://127.0.0.1:")
+    assert [line.split()[-2] for line in summary[-3:]] == ["show", "verify", "replay"]
+    assert max(map(len, summary)) <= 80
+    shown = ask("show", "@last").out
+    header, rows = shown.split("\n\n")[:2]
+    assert missed in header
+    assert "lost" not in shown
+    assert "4 to models (gpt-5), 3 failed, 0 to tools, 2 http requests" in header
+    assert re.search(r"asked for  read_issue \(event \d+\), no result recorded$", header, re.MULTILINE)
+    assert re.search(r"^ *\d+ +✓ http 200 GET http://127", rows, re.MULTILINE)
+    assert re.search(r"^ *\d+ +! http 503 GET http://127", rows, re.MULTILINE)
+    assert re.search(r"^ *\d+ +○ not captured: websocket ws://127\S+$", rows, re.MULTILINE)
+    refused = [row for row in ask("show", "@last", "--json").json["timeline"] if row["result"] == "503"]
+    assert [row["status"] for row in refused] == ["ok"]
+    last = ask("ls", "--json").json[0]["events"] - 1
+    assert "gap" not in ask("show", "@last", "--at", str(last)).out
+
+
+def test_with_json_the_troubles_are_counted_and_named(shell, store, tmp_path):
+    (tmp_path / "agent.py").write_text(TROUBLED)
+    said = shell("record", "--json", "--", sys.executable, "agent.py").err
+    summary = json.loads(said[said.index("\n{\n") :])
+    assert (summary["model_calls"], summary["model_failures"], summary["http_requests"]) == (4, 3, 2)
+    assert (summary["gaps"], summary["lost"], summary["last_words"]) == ({}, 0, "ValueError: no such issue")
+    assert [told.rpartition(":")[0] for told in summary["not_captured"]] == ["websocket ws://127.0.0.1"]
 
 
 def test_redactions_are_counted_by_rule(shell, store, tmp_path):

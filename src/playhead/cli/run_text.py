@@ -28,6 +28,8 @@ STATUS = {
     "allow": ("✓", "+", "green"),
     "deny": ("⊘", "!", "bold red"),
     "ask": ("?", "?", "yellow"),
+    "unseen": ("○", "o", "yellow"),
+    "refused": ("!", "!", "yellow"),
 }
 _KIND_STYLE = {"step": "bold", "model": "magenta", "tool": "cyan", "mcp": "cyan", "http": "blue", "process": "blue"}
 _LABELS = {
@@ -55,6 +57,13 @@ def safe_resolve(reader: RunReader) -> Resolve:
             return value
 
     return follow
+
+
+def not_captured_lines(summary: Summary) -> list[str]:
+    """Say what went on and was never seen, a line for each; of many the first ones."""
+    named = [one_line(told) for told in summary.not_captured[:_IN_FLIGHT_MAX]]
+    more = len(summary.not_captured) - len(named)
+    return [*named, f"and {more:,} more"] if more else named
 
 
 def in_flight_text(summary: Summary) -> str:
@@ -102,6 +111,8 @@ def print_header(summary: Summary, status: str, out: Output, resolve: Resolve, n
     width = max(40, out.width - _LABEL_WIDTH - 3)
     for label, told in _facts(summary, status, resolve, width, now_us):
         out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told)
+    if summary.not_captured:
+        out.wrapped([("  ", ""), ("not captured: ", "yellow")], "; ".join(not_captured_lines(summary)))
     for label, told in _troubles(summary, resolve, width):
         out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told, "bold red")
 
@@ -140,13 +151,24 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("ci", text.arguments(summary.ci, width, resolve) if summary.ci else ""),
         ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
-        ("calls", f"{summary.model_calls:,} to models{models}, {summary.tool_calls:,} to tools{tokens}"),
+        ("calls", f"{_calls(summary, models)}{tokens}"),
         ("asked for", no_result_text(summary, status)),
         ("cost", prices.told(summary.cost, summary.cost_unpriced)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, told) for label, told in facts if told]
+
+
+def _calls(summary: Summary, models: str) -> str:
+    """Say how many calls there were, and of those to models how many failed."""
+    told = [f"{summary.model_calls:,} to models{models}"]
+    if summary.model_failures:
+        told.append(f"{summary.model_failures:,} failed")
+    told.append(f"{summary.tool_calls:,} to tools")
+    if summary.http_requests:
+        told.append(text.several(summary.http_requests, "http request"))
+    return ", ".join(told)
 
 
 def _request(request: Any, resolve: Resolve, width: int) -> str:
@@ -178,7 +200,7 @@ def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int
 
     `open_us` says how far the run is by now: what is open has been so since it began.
     """
-    sign, style = symbol("unanswered" if row.unanswered else row.status, out)
+    sign, style = symbol(_sign(row), out)
     left: list[tuple[str, str]] = [(f"{row.seq:>{seq_width}} ", "dim")]
     if lanes:
         left.append((f"{text.cut(row.lane, 7):<7} ", "dim"))
@@ -193,9 +215,20 @@ def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int
             out.styled(indent, (text.cut(one_line(told), max(40, out.width - len(indent))), style))
 
 
+def _sign(row: Row) -> str:
+    """Choose the sign: an answer that refuses is one, so its call is ok, but nobody shall take it for a success."""
+    if row.unanswered:
+        return "unanswered"
+    return "refused" if row.kind == "http" and row.status == "ok" and row.result[:1] in ("4", "5") else row.status
+
+
 def _label(row: Row) -> list[tuple[str, str]]:
+    if row.status == "unseen":
+        return [("not captured:", "yellow"), (f" {one_line(row.detail)}", "")]
     label = _LABELS.get(row.kind, row.kind)
     parts = [(label, _KIND_STYLE.get(row.kind, "dim"))]
+    if row.kind == "http" and row.result:
+        parts.append((f" {row.result}", STATUS[_sign(row)][2] if row.status == "ok" else ""))  # before the long address
     if row.name:
         parts.append((f" {row.name}", "bold" if row.kind == "step" else ""))
     if row.detail:
@@ -208,8 +241,8 @@ def _label(row: Row) -> list[tuple[str, str]]:
     if row.kind == "policy.checked":
         parts.append((f" · {row.status}", STATUS.get(row.status, STATUS["error"])[2]))
     expected = _CALLING_FINISH if row.answer.startswith("calls ") else _ORDINARY_FINISH if row.answer else ()
-    if row.result and row.result.lower() not in expected:
-        parts.append((f" → {row.result}" if row.kind in ("tool", "mcp", "process", "http") else f" · {row.result}", ""))
+    if row.result and row.result.lower() not in expected and row.kind != "http":
+        parts.append((f" → {row.result}" if row.kind in ("tool", "mcp", "process") else f" · {row.result}", ""))
     if row.answer:
         parts.append((f" → {row.answer}", ""))
     if row.unanswered:

@@ -10,9 +10,7 @@ class AskedTools:
     """Take the answers of models and the tools that were run, in any order: a tool may run before its answer ends."""
 
     def __init__(self) -> None:
-        self._left: dict[
-            str, Counter[str]
-        ] = {}  # by span of the model call; below zero: run, not asked for yet
+        self._left: dict[str, Counter[str]] = {}  # by span of the model call; below zero: run, not asked for yet
         self._seqs: dict[str, int] = {}
 
     def answered(self, span: str, seq: int, names: Iterable[str]) -> None:

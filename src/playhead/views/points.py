@@ -35,6 +35,16 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
             return text.arguments(rest, _limits.CELL_CHARACTERS_MAX, resolve) if rest else ""
 
 
+def unseen(data: dict[str, Any], resolve: Resolve | None) -> str:
+    """Say what a gap tells of that was never seen: `websocket ws://host`, or a Python that was not attached."""
+    detail = mapping(text.followed(data.get("detail"), resolve))
+    if data.get("reason") == "python_not_attached":
+        version, why = words(detail.get("version")), words(detail.get("why"))
+        inside = f"what happens inside Python{f' {version}' if version else ''} ({words(detail.get('executable'))})"
+        return f"{inside}: {why}" if why else inside
+    return " ".join(filter(None, (words(detail.get(name)) for name in ("source", "where")))) or "something"
+
+
 def mcp_side(data: dict[str, Any]) -> str:
     """Say which way a message of MCP went."""
     return f"{'from' if data.get('from_server') else 'to'} {words(data.get('server')) or 'the server'}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.event.envelope import Event
+from playhead.event.kinds import UNSEEN
 from playhead.views.spans import OpenSpans
 
 
@@ -82,7 +83,7 @@ def _take(state: State, event: Event, data: dict[str, Any]) -> None:
                 state.tokens_out += _count(usage.get("output"))
         case "tool.called":
             state.tool_calls += 1
-        case "gap.noted":
+        case "gap.noted" if data.get("reason") not in tuple(UNSEEN):
             state.gaps += 1
         case "policy.checked":
             fields = ("capability", "resource", "decision", "rule", "reason", "mode")

@@ -12,7 +12,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
+from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
 from playhead.views import answers, points, text
 from playhead.views.asked import AskedTools
 from playhead.views.points import mapping, words
@@ -22,7 +22,13 @@ from playhead.views.text import Resolve
 
 _FOLDED = ("output.written", "ambient.read", "mcp.notified")
 _PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
-_COUNTED = {"model.invoked": "model_calls", "tool.called": "tool_calls", "step.started": "steps"}
+_UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
+_COUNTED = {
+    "model.invoked": "model_calls",
+    "tool.called": "tool_calls",
+    "step.started": "steps",
+    "http.sent": "http_requests",
+}
 
 
 @dataclass(slots=True)
@@ -33,7 +39,7 @@ class Row:
     kind: str  # step, model, tool, mcp, http, process, or the kind of a point event
     name: str
     detail: str
-    status: str  # ok, error, cancelled, open, point; allow, deny, ask of a policy check
+    status: str  # ok, error, cancelled, open, point; allow, deny, ask of a policy check; unseen of a gap without loss
     lane: str
     at_us: int
     depth: int = 0
@@ -69,7 +75,9 @@ class Summary:
     duration_us: int = 0
     events: int = 0
     model_calls: int = 0
+    model_failures: int = 0  # of them, by an error of the provider or on the way to it
     tool_calls: int = 0
+    http_requests: int = 0
     steps: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -84,7 +92,8 @@ class Summary:
     environment: Any = None
     origin: Any = None
     tags: Any = None
-    gaps: dict[str, int] = field(default_factory=dict)
+    gaps: dict[str, int] = field(default_factory=dict)  # what was lost, by reason
+    not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
     redacted: dict[str, int] = field(default_factory=dict)
     invalidated: dict[str, Any] | None = None
     error: Any = None
@@ -190,6 +199,9 @@ class Timeline:
                 self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
             case "run.invalidated":
                 summary.invalidated = {"seq": event.seq, "why": data.get("why"), "by": data.get("by")}
+            case "gap.noted" if data.get("reason") in _UNSEEN:
+                told = text.cut(points.unseen(data, self._resolve), _limits.SHOW_VALUE_CHARACTERS_MAX)
+                summary.not_captured.append(told)
             case "gap.noted":
                 reason = str(data.get("reason"))
                 summary.gaps[reason] = summary.gaps.get(reason, 0) + _whole(data.get("count", 1))
@@ -288,6 +300,8 @@ class Timeline:
             case "artifact.created":
                 size = text.size(data["size"]) if type(data.get("size")) is int else ""
                 row.detail = ", ".join(filter(None, (words(data.get("role")), size)))
+            case "gap.noted" if data.get("reason") in _UNSEEN:
+                row.status, row.detail = "unseen", text.cut(points.unseen(data, self._resolve), width)
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
             case kind if kind not in OPENING_TO_CLOSING:
@@ -314,6 +328,7 @@ class Timeline:
                 said = data.get("cost") if type(data.get("cost")) in (int, float) else None
                 cached = _count_or_none(usage.get("cached"))
                 self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
+                self.summary.model_failures += row.status == "error"
                 row.result = words(data.get("finish"))
                 row.answer, asked = answers.read(data.get("response"), width, self._resolve)
                 if asked and event.span is not None and row.status == "ok" and data.get("http") is not None:

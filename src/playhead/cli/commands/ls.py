@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="at most so many; 0 for all (%(default)s)")  # fmt: skip
     parser.add_argument("--before", metavar="RUN", help="only runs older than this one: the next page")
     parser.epilog = (
+        "A name after an arrow is that of a child: a run that a program of another run made.\n\n"
         "examples:\n"
         "  playhead ls --status error --since 2h\n"
         "  playhead ls --name fix-login --tag team=search\n"
@@ -125,7 +126,7 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
     rows = [
         [
             (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
-            text.cut(run["name"] or "", _limits.CELL_CHARACTERS_MAX),
+            text.cut(_name(run, out), _limits.CELL_CHARACTERS_MAX),
             (run["status"], STYLES[run["status"]]),
             text.ago(run["started_us"], now_us),
             text.duration(_took_us(run, now_us)),
@@ -141,6 +142,13 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     whole = [column for column in columns if column != "name"]
     out.table(columns, rows, right=columns[3:], whole=whole, drop=_DROPPED, short="name")
+
+
+def _name(run: dict[str, Any], out: Output) -> str:
+    """Mark a run that a program of another run made."""
+    origin = run["origin"]
+    child = isinstance(origin, dict) and origin.get("mode") == "child"
+    return (f"{'↳' if out.unicode else '>'} " if child else "") + (run["name"] or "")
 
 
 def _cost(run: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 from playhead import settings as settings_module
 from playhead.cli.arguments import store_root
-from playhead.cli.output import Output, to_json
+from playhead.cli.output import Output, one_line, to_json
+from playhead.cli.run_text import not_captured_lines
 from playhead.errors import PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.files import FileStore
@@ -119,15 +120,19 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "duration_ms": summary.duration_us / 1000,
         "events": summary.events,
         "model_calls": summary.model_calls,
+        "model_failures": summary.model_failures,
         "tool_calls": summary.tool_calls,
+        "http_requests": summary.http_requests,
         "tokens_in": summary.tokens_in,
         "tokens_out": summary.tokens_out,
         "cost": summary.cost,
         "cost_unpriced": summary.cost_unpriced,
         "lost": lost,
         "gaps": summary.gaps,
+        "not_captured": summary.not_captured,
         "not_attached": launched.not_attached,
         "redacted": summary.redacted,
+        "last_words": summary.last_words,
         "path": str(launched.path),
     }
 
@@ -137,8 +142,12 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
     counts = [text.several(summary.events, "event")]
     if summary.model_calls:
         counts.append(text.several(summary.model_calls, "model call"))
+    if summary.model_failures:
+        counts.append(f"{text.number(summary.model_failures)} failed")
     if summary.tool_calls:
         counts.append(text.several(summary.tool_calls, "tool call"))
+    if summary.http_requests:
+        counts.append(text.several(summary.http_requests, "http request"))
     if summary.tokens_in or summary.tokens_out:
         counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out")
     lines = [
@@ -146,13 +155,13 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
         f"playhead: {summary.name}  {summary.ended or 'unfinished'} ({ended}), {text.duration(summary.duration_us)}",
         f"  {', '.join(counts)}",
     ]
+    if summary.last_words:
+        lines.append(f"  stderr: … {one_line(summary.last_words)}")
     if cost := prices.told(summary.cost, summary.cost_unpriced):
         lines.append(f"  cost: {cost}")
     if summary.redacted:
         lines.append(f"  redacted: {_counted(summary.redacted)}")
-    for missed in launched.not_attached:
-        version = f" {missed['version']}" if missed.get("version") else ""
-        lines.append(f"  NOT recorded: what happens inside Python{version} ({missed['executable']}): {missed['why']}")
+    lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
     gaps = {name: count for name, count in summary.gaps.items() if count}
     if gaps:
         lines.append(f"  NOT recorded: {_counted(gaps)}; `playhead doctor` says why it may be")
@@ -162,7 +171,7 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
     return [
         *lines,
         f"  {_short(launched.path)}",
-        f"  next: {'   '.join(f'playhead {verb} {reference}' for verb in verbs)}",
+        *(f"  {'next:' if verb == 'show' else '     '} playhead {verb} {reference}" for verb in verbs),
     ]
 
 
