@@ -11,6 +11,7 @@ import pytest
 
 import playhead
 from playhead import errors
+from playhead.event import plain
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "NotReplayable": {"reasons": ["execution_incomplete"]},
@@ -32,6 +33,21 @@ def test_an_error_can_be_pickled_and_copied(kind: type[errors.PlayheadError]) ->
         assert str(again) == str(error)
         assert vars(again) == vars(error)
         assert again.as_dict() == error.as_dict()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_an_error_says_what_to_do_next_and_the_record_of_it_only_what_happened(
+    kind: type[errors.PlayheadError],
+) -> None:
+    error = kind("what", **OPTIONS.get(kind.__name__, {"hint": "do"}))
+    assert str(error) == f"what\n  {error.hint}"
+    assert plain.describe_error(error)["message"] == "what"
+    assert str(errors.PlayheadError("what")) == "what"
+
+
+def test_a_mistake_in_python_shows_how_to_mend_it() -> None:
+    with pytest.raises(errors.UsageError, match=r"unknown effects: destroy\n  .*irreversible"):
+        playhead.tool(effects=["destroy"])(print)
 
 
 def _job(_: int) -> None:

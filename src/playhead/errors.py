@@ -21,7 +21,8 @@
     ├── RecordedError           the recorded run ended in this error
     └── PolicyDenied            a policy said no
 
-Each class has a stable `code` for scripts, and each instance may carry a `hint` that says what to do next.
+Each class has a stable `code` for scripts, and each instance may carry a `hint` that says what to do next:
+`message` is the one without the other, `str(error)` is both.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class PlayheadError(Exception):
         self.message = message
         self.hint = self.default_hint if hint is None else hint
         self.detail = detail
+
+    def __str__(self) -> str:
+        """Say what is wrong and, below it, what to do next: most people meet an error in a traceback."""
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it pass between processes, whatever arguments its class asks for: a pool would wait for it forever."""

@@ -223,6 +223,23 @@ def test_a_provider_in_another_process_says_where_it_is_and_logs_what_it_sent(tm
     assert all(exchange.done for exchange in exchanges)
 
 
+@pytest.mark.parametrize("stdin", ["/dev/null", "closed"])
+def test_a_provider_in_the_background_of_a_shell_serves_until_it_is_told_to_end(tmp_path: Path, stdin: str) -> None:
+    (tmp_path / "script.json").write_text('["one"]')
+    command = f"{sys.executable} -m playhead.testing.provider script.json {'<&-' if stdin == 'closed' else ''} &"
+    shell = f"{command} echo $!; read end; kill $!; wait $!"
+    with subprocess.Popen(
+        ["sh", "-c", shell], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        address = next(line for line in process.stdout if line.startswith("{"))
+        with openai.OpenAI(base_url=json.loads(address)["base_url"], api_key="none", timeout=20) as client:
+            assert client.chat.completions.create(**asking("?")).choices[0].message.content == "one"
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
 def test_a_log_reads_back_as_it_was_kept(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     script = [Text("ü", wire=Wire(split=7)), Text("x", wire=Wire(cut="before-head"))]

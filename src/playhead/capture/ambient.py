@@ -115,7 +115,11 @@ def _wait_for_events(given: Handed) -> None:
         except Refused:
             return None
         except Exception as problem:
-            facts = (sys.version.split()[0], sys.executable, " ".join(str(problem).split()))
+            facts = (
+                sys.version.split()[0],
+                sys.executable,
+                " ".join(str(getattr(problem, "message", problem)).split()),
+            )
             _tell(given.report, "\t".join(("not attached", *facts)) + "\n")
             return None
         children.pass_on(given.by(recording.id, 0))

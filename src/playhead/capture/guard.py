@@ -62,9 +62,9 @@ def give_up(problem: Exception, what: str, strict: bool) -> None:
     """Say once, visibly, that a run is not recorded at all."""
     if strict or _is_our_mistake(problem):
         raise problem
-    hint = f" {problem.hint}" if isinstance(problem, PlayheadError) and problem.hint else ""
-    logger.warning("%s: %s", what, problem)
-    _warn(f"playhead: {what}: {problem}.{hint}")
+    told = f"{problem.message}. {problem.hint}".rstrip() if isinstance(problem, PlayheadError) else f"{problem}."
+    logger.warning("%s: %s", what, told)
+    _warn(f"playhead: {what}: {told}")
 
 
 def _warn(text: str) -> None:

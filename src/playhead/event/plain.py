@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from playhead import _limits
+from playhead.errors import PlayheadError
 
 MARKS = {
     "$bytes": "bytes, base64",
@@ -257,7 +258,7 @@ def _describe(error: BaseException, depth: int, seen: set[int]) -> dict[str, Any
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)
+        return error.message if isinstance(error, PlayheadError) else str(error)  # advice is no part of what happened
     except (Exception, SystemExit) as problem:
         return f"<{type(problem).__name__} in __str__>"
 

@@ -104,7 +104,7 @@ def _readable(reader: RunReader, found: dict[str, str]) -> Any:
     try:
         yield from reader.events()
     except PlayheadError as problem:
-        found.setdefault("integrity_broken", str(problem))
+        found.setdefault("integrity_broken", problem.message)
 
 
 def _check_envelope(reader: RunReader, event: Event, found: dict[str, str]) -> None:
@@ -113,7 +113,7 @@ def _check_envelope(reader: RunReader, event: Event, found: dict[str, str]) -> N
     try:
         recorded = reader.value(event.data.get("input"))
     except PlayheadError as problem:
-        found["envelope_invalid"] = str(problem)
+        found["envelope_invalid"] = problem.message
         return
     if not isinstance(recorded, dict) or hash_of(recorded) != event.data["envelope_hash"]:
         found["envelope_invalid"] = f"event {event.seq}: {REASONS['envelope_invalid']}"

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import signal
+import stat
 import sys
 import threading
 from pathlib import Path
@@ -22,7 +23,7 @@ _KEYS = {"script", "by_prompt", "repeat", "wire"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a script until SIGTERM comes or stdin is closed; the first line of output is JSON with the addresses."""
+    """Serve a script until SIGTERM or SIGINT, or the end of a pipe on stdin; prints the addresses as a line of JSON."""
     import argparse  # here, because whoever imports the provider does not need it
 
     parser = argparse.ArgumentParser(prog="python -m playhead.testing.provider", description=main.__doc__)
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     parser.add_argument("--log", type=Path, help="write each exchange into this file, as a line of JSON")
     given = parser.parse_args(arguments)
+    watched = _somebody_holds_stdin()  # before anything of ours takes a number that was free
     try:
         provider = _provider_of(json.loads(given.script.read_text("utf-8")), given.port, given.log)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -39,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     with provider:
         addresses = ("root_url", "base_url", "anthropic_url", "google_url")
         print(json.dumps({name: getattr(provider, name) for name in addresses}), flush=True)
-        _wait()
+        _wait(watched)
     return 0
 
 
@@ -52,7 +54,7 @@ def _provider_of(given: Any, port: int, log: Path | None) -> ScriptedProvider:
     return ScriptedProvider(options.pop("script", ()), **options, port=port, log=log)
 
 
-def _wait() -> None:
+def _wait(watched: bool) -> None:
     # A simple queue may be put to from a signal handler; an event may not.
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,11 +65,21 @@ def _wait() -> None:
             while os.read(_STDIN, 4096):  # not sys.stdin, whose lock would be held when the interpreter ends
                 pass
         except OSError:
-            pass  # it was never open
+            pass  # closed under us, which is an end as well
         ended.put(None)
 
-    threading.Thread(target=watch, name="stdin", daemon=True).start()
+    if watched:
+        threading.Thread(target=watch, name="stdin", daemon=True).start()
     ended.get()
+
+
+def _somebody_holds_stdin() -> bool:
+    """Say whether stdin ends with whoever started us: a shell gives a background job /dev/null, which is at its end."""
+    try:
+        mode = os.fstat(_STDIN).st_mode
+    except OSError:
+        return False  # it was never open
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 if __name__ == "__main__":

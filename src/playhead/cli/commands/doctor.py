@@ -86,7 +86,8 @@ def examine(named: str | None) -> Iterator[Check]:
         try:
             yield from look(root)
         except (PlayheadError, OSError) as problem:
-            yield Check(look.__name__.strip("_"), "fail", str(problem), getattr(problem, "hint", ""))
+            told = (problem.message, problem.hint) if isinstance(problem, PlayheadError) else (str(problem), "")
+            yield Check(look.__name__.strip("_"), "fail", *told)
 
 
 def _python() -> Check:

@@ -175,7 +175,7 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
         out.warn(f"playhead: {altered.message}\n  {altered.hint}")
     if problem is not None and not out.json:
         where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
-        out.warn(f"playhead: {where} can be read: {problem}\n  {problem.hint}")
+        out.warn(f"playhead: {where} can be read: {problem.message}\n  {problem.hint}")
     return 0 if problem is None else 3
 
 
