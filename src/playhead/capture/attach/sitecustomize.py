@@ -36,7 +36,8 @@ if len(_handed) > 3:
     except Exception as _problem:  # the program runs all the same, and the launcher tells
         try:
             with open(_handed[1], "a") as _report:
-                _facts = ["not attached", sys.version.split()[0], sys.executable or "", str(getattr(_problem, "message", _problem))]
+                _why = str(getattr(_problem, "message", _problem))
+                _facts = ["not attached", sys.version.split()[0], sys.executable or "", _why]
                 _report.write("\t".join(" ".join(_fact.split()) for _fact in _facts) + "\n")
         except (IOError, OSError, ValueError):  # noqa: UP024
             pass  # nobody is left to tell
