@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, clients, lanes, scope
+from playhead.capture import children, clients, lanes, scope, telling, variables
 from playhead.capture.children import Handed
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def attach(folder: str, handed: list[str]) -> None:
     """Record this process from now on until it ends; raises where that cannot be."""
     given = Handed.read(folder, handed)
     named = os.environ.pop(RUN_VARIABLE, "")
+    telling.connect(given.ear)
     run = named if is_run_id(named) else given.run_of_process(os.getpid())
     if run is not None:
         _join(run, given.report)
@@ -129,6 +130,7 @@ def _wait_for_events(given: Handed) -> None:
     scope.set_ambient(scope.Ambient(opening, origin=origin))
     lanes.install()
     clients.install()  # what it sees first opens the run
+    variables.tell_all()  # what it writes is recorded in any case
 
 
 def _open_child(origin: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from playhead._ids import is_run_id
+from playhead.capture import telling
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
@@ -26,6 +27,7 @@ class Handed(NamedTuple):
     report: str  # the file in which to say what went wrong
     parent: str  # the run that the starting process belongs to; empty for the launcher's own
     process: int  # the process that already records into it, 0 for none
+    ear: str  # where to tell what is secret, as `telling` writes it; may be empty
     packages: tuple[str, ...]
 
     @classmethod
@@ -33,14 +35,13 @@ class Handed(NamedTuple):
         """Read what `value` wrote."""
         parent, _, process = fields[2].partition("/")
         known = is_run_id(parent) and process.isdecimal()
-        return cls(
-            folder, fields[0], fields[1], parent if known else "", int(process) if known else 0, tuple(fields[3:])
-        )
+        run, number = (parent, int(process)) if known else ("", 0)
+        return cls(folder, fields[0], fields[1], run, number, fields[3], tuple(fields[4:]))
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}" if self.parent else ""
-        return os.pathsep.join((self.tag, self.report, parent, *self.packages))
+        return os.pathsep.join((self.tag, self.report, parent, self.ear, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
         """Return what a process of this run hands on."""
@@ -101,10 +102,12 @@ def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def _fork_exec(original: Any) -> Any:
     def fork_exec(*arguments: Any) -> Any:
-        listed = arguments[5]  # b"NAME=value", or None for the environment of the process
+        kept, listed = arguments[3], arguments[5]  # b"NAME=value", or None for the environment of the process
+        if _now is not None and (ear := telling.descriptor()) is not None:
+            kept = tuple(sorted({*kept, ear}))  # also where all others are closed
         pairs = dict(os.environb) if listed is None else dict(entry.partition(b"=")[::2] for entry in listed)
         completed = [b"%b=%b" % (os.fsencode(name), os.fsencode(value)) for name, value in _completed(pairs).items()]
-        return original(*arguments[:5], completed, *arguments[6:])
+        return original(*arguments[:3], kept, arguments[4], completed, *arguments[6:])
 
     return fork_exec
 
@@ -128,4 +131,10 @@ def _patch_subprocess(module: ModuleType) -> None:
         _patches.replace(module, "_fork_exec", _fork_exec)
 
 
-_watch = AfterImport({"subprocess": _patch_subprocess})
+def _patch_multiprocessing(module: ModuleType) -> None:
+    import _posixsubprocess  # it calls that one, with `spawn` and `forkserver`
+
+    _patches.replace(_posixsubprocess, "fork_exec", _fork_exec)
+
+
+_watch = AfterImport({"subprocess": _patch_subprocess, "multiprocessing.util": _patch_multiprocessing})

@@ -25,6 +25,7 @@ from playhead.capture.opening import open_recording
 from playhead.capture.program import Program, noticed_signals
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
+from playhead.capture.telling import Ear
 from playhead.errors import PlayheadError
 from playhead.event import envelope, kinds
 from playhead.event.plain import as_marks, describe_error
@@ -80,7 +81,8 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
         )
     )
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
-    program, attachment = Program(recording, span), Attachment()
+    ear = Ear()
+    program, attachment = Program(recording, span, ear), Attachment(ear.handed)
     try:
         program.start(argv, _environment(recording, attachment))
     except OSError as problem:

@@ -31,9 +31,9 @@ def open_recording(
             "this interpreter runs without a global lock, which Playhead has not been tested with",
             hint="Use a standard build of Python 3.11 to 3.14, or PLAYHEAD_DISABLED=1.",
         )
+    gate = Gate(shared_redactor(settings))  # first: where a rule is wrong, there is no run
     identity = run or new_run_id()
     ledger = store.ledger(identity, create=run is None)
-    gate = Gate(shared_redactor(settings))
     begun = run is not None
     return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures, begun=begun)
 

@@ -14,6 +14,7 @@ from typing import Any
 from playhead import _limits
 from playhead.capture.recording import Recording
 from playhead.capture.relay import Relay, Stream, in_foreground
+from playhead.capture.telling import Ear
 from playhead.event import kinds
 
 _TURN_S = 3600.0  # to wait at most for something to happen
@@ -26,10 +27,11 @@ _NOTICED = (signal.SIGCHLD, signal.SIGWINCH, *_TO_US, *_TO_GROUP)
 class Program:
     """The program while it runs: its streams, the signals on their way to it, its end."""
 
-    def __init__(self, recording: Recording, span: str | None) -> None:
+    def __init__(self, recording: Recording, span: str | None, ear: Ear) -> None:
         self.warnings: list[str] = []
         self._recording = recording
         self._span = span
+        self._ear = ear
         self._owed: dict[int, float] = {}  # signals to pass on later, and when
         self._enough = False  # somebody wants us to end, and the program has ended already
         self._streams: list[Stream] = []
@@ -46,12 +48,13 @@ class Program:
             self._close()
             raise
         finally:
+            self._ear.let_go()
             for descriptor in inner:
                 os.close(descriptor)
 
     def serve(self, wake: socket.socket) -> int:
         """Pass on output and signals until the program has ended; return its exit code, -n for signal n."""
-        relay = Relay(self._streams, self._keep, wake.fileno(), lambda: self._woken(wake))
+        relay = Relay(self._streams, self._keep, wake.fileno(), lambda: self._woken(wake), self._ear, self._hear)
         process = self._process
         try:
             while process.poll() is None:
@@ -67,6 +70,7 @@ class Program:
     def _close(self) -> None:
         for stream in self._streams:
             stream.close()
+        self._ear.close()
 
     def _drain(self, relay: Relay) -> None:
         """Take what the program left in its streams, which others may still hold."""
@@ -87,7 +91,17 @@ class Program:
         self._say_what_went_wrong()
         self._close()
 
+    def _hear(self) -> None:
+        """Learn what the program's processes say is secret."""
+        redactor = self._recording.redactor
+        for value, rule in self._ear.hear():
+            if rule in ("env", "known"):
+                redactor.add_known(value, rule)
+            else:
+                redactor.learn_value(value, rule)
+
     def _keep(self, stream: str, text: str | bytes) -> None:
+        self._hear()
         named: Any = stream
         self._recording.emit(kinds.OutputWritten(stream=named, text=text), parent=self._span)
 

@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from playhead import _limits
+from playhead.capture import telling
 from playhead.capture.redact_cuts import Cuts, Span, replaced
 from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rule
 from playhead.capture.redact_known import Form, Known
@@ -58,6 +59,7 @@ def make_known(value: str) -> bool:
     if len(value) < _limits.SECRET_CHARACTERS_MIN:
         return False
     _said[value] = None
+    telling.tell([(value, "known")])
     for redactor in list(_all):
         redactor.add_known(value)
     return True
@@ -148,6 +150,7 @@ class Redactor:
                 shortest=in_runs[0][0] if in_runs else NEVER,
                 generation=old.generation + len(added),
             )
+        telling.tell([(item.value, fresh[item.value]) for item in added])  # after the lock: this may have to wait
 
     def learn_value(self, value: str, rule: str) -> None:
         """Redact a value that was seen where secrets are from now on, unless it is plainly none.

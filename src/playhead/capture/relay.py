@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from playhead import _limits
 from playhead.capture.pieces import Pieces
+from playhead.capture.telling import Ear
 
 Keep = Callable[[str, "str | bytes"], None]  # stream, text
 
@@ -48,8 +49,8 @@ class Stream:
         """Say whether something was read that the target has not taken yet."""
         return bool(self._unsent)
 
-    def read(self) -> bytes | None:
-        """Read what there is and begin to pass it on; None at the end of the stream."""
+    def read(self, hear: Callable[[], None]) -> bytes | None:
+        """Read what there is, listen, and begin to pass it on; None at the end of the stream."""
         try:
             data = os.read(self.source, _limits.OUTPUT_READ_BYTES)
         except OSError as problem:
@@ -62,6 +63,7 @@ class Stream:
         self.taken += len(data)
         if self.terminal:
             self._follow_modes()
+        hear()  # before it is passed on: a launcher that is recorded itself tells it to its own, in time
         self._unsent = memoryview(data)
         self.send()
         return data
@@ -116,17 +118,30 @@ class Stream:
 class Relay:
     """Serve the streams of one program, and the signals that come meanwhile."""
 
-    def __init__(self, streams: list[Stream], keep: Keep, wake: int, woken: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        streams: list[Stream],
+        keep: Keep,
+        wake: int,
+        woken: Callable[[], None],
+        ear: Ear,
+        hear: Callable[[], None],
+    ) -> None:
         self._streams = streams
         self._keep = keep
         self._selector = selectors.SelectSelector()  # the others refuse regular files or terminals somewhere
         self._selector.register(wake, _READ)
         self._wake = wake
         self._woken = woken
+        self._ear = ear
+        self._hear = hear
 
     def turn(self, timeout: float) -> None:
         """Wait for something to happen, and do what it asks for."""
         watched = [self._watch(stream) for stream in self._streams if stream.open]
+        if self._ear.open:  # whoever tells much waits until somebody listens
+            self._selector.register(self._ear, _READ)
+            watched.append(self._ear.fileno())
         try:
             ready = self._selector.select(self._patience(timeout))
         finally:
@@ -135,6 +150,8 @@ class Relay:
         for key, _ in ready:
             if key.fd == self._wake:
                 self._woken()
+            elif key.fileobj is self._ear:
+                self._hear()
             else:
                 self._serve(key.data)
         self._record_overdue()
@@ -155,7 +172,7 @@ class Relay:
         if stream.blocked:
             stream.send()
             return
-        data = stream.read()
+        data = stream.read(self._hear)
         if data is None:
             for piece in stream.pieces.rest():
                 self._keep(stream.name, piece)

@@ -12,7 +12,7 @@ import threading
 from functools import partial
 from types import ModuleType
 
-from playhead.capture import abandoned, forks, guard
+from playhead.capture import abandoned, forks, guard, variables
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
@@ -61,6 +61,7 @@ def install() -> None:
             _watch = AfterImport({name: partial(_patch, part) for part, names in WATCHED.items() for name in names})
             _watch.install()
             abandoned.watch()
+            variables.patch(_patches)
 
 
 def uninstall() -> None:

@@ -18,6 +18,7 @@ from typing import Literal
 from playhead import _limits, settings
 from playhead._clock import SystemClock
 from playhead._version import __version__
+from playhead.capture.opening import shared_redactor
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
@@ -113,6 +114,7 @@ def _versions() -> Check:
 def _settings() -> Check:
     try:
         loaded = settings.load()
+        shared_redactor(loaded)  # it knows what is wrong with a rule
     except PlayheadError as problem:
         return Check("settings", "fail", problem.message, problem.hint)
     changed = [name for name, value in asdict(loaded).items() if value != getattr(settings.Settings(), name)]

@@ -15,7 +15,7 @@ from playhead import settings as settings_module
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.run_text import not_captured_lines
-from playhead.errors import PlayheadError, UsageError
+from playhead.errors import ConfigError, PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         try:
             recording = open_run(store, settings)
         except PlayheadError as problem:
-            if settings.strict:
-                raise
+            if settings.strict or isinstance(problem, ConfigError):
+                raise  # as for every other setting that is wrong
             _say(out, f"playhead: the program runs, but it is NOT recorded: {problem.message}\n  {problem.hint}")
             os.environ["PLAYHEAD_DIR"] = str(store.root)  # an agent inside must not record somewhere else instead
             return run_plainly(command)
