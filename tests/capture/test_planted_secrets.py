@@ -355,6 +355,62 @@ def test_secrets_of_a_program_that_is_recorded_from_outside_are_nowhere_on_the_d
     assert not wrong, "\n".join(wrong)
 
 
+# How a program's process comes to know a secret that it writes right after, with no event in between. `SECRET` is one
+# without a shape. Each is a program of its own; `say` writes to stdout, and `sys.stderr` is the other way out.
+LEARNED = {
+    "variable set": "os.environ['MY_SERVICE_TOKEN'] = SECRET; say(SECRET)",
+    "variables from a file": "os.environ.update({'A': '1', 'DB_PASSWORD': SECRET}); say(SECRET)",
+    "variable as bytes": "os.environb[b'MY_SERVICE_TOKEN'] = SECRET.encode(); say(SECRET)",
+    "made known": "playhead.add_secret(SECRET); say(SECRET)",
+    "made known, with blanks": "playhead.add_secret('correct horse ' + SECRET); say('correct horse ' + SECRET)",
+    "made known, over two lines": "playhead.add_secret('one\\n' + SECRET); say('one\\n' + SECRET)",
+    "key of a request": "post({'Authorization': 'Bearer ' + SECRET}); say(SECRET)",
+    "parameter of a request": "post({}, '?api_key=' + SECRET); say(SECRET)",
+    "field": "playhead.note('x', {'password': SECRET}); say(SECRET)",
+    "in a traceback": "post({'X-Api-Key': SECRET}); raise RuntimeError(SECRET)",
+    "in a thread": "t = threading.Thread(target=lambda: (playhead.add_secret(SECRET), say(SECRET))); t.start(); t.join()",
+    "after a fork": "pid = os.fork()\nif not pid: playhead.add_secret(SECRET); say(SECRET); os._exit(0)\nos.wait()",
+    "by a Python it starts": "subprocess.run([sys.executable, '-c', CHILD])",
+    "by a Python of a shell": "os.system(f'{sys.executable} -c {shlex.quote(CHILD)}')",
+    "by a Python with an environment of its own": (
+        "code = 'import os; print(os.environ[\"GIVEN_TOKEN\"])'\n"
+        "subprocess.run([sys.executable, '-c', code], env={'GIVEN_TOKEN': SECRET})"
+    ),
+    "by a process that is spawned": (
+        "multiprocessing.get_context('spawn').Process(target=exec, args=(CHILD,)).start()"
+        " if __name__ == '__main__' else None"
+    ),
+    "by another program in its place": "os.execv(sys.executable, [sys.executable, '-c', CHILD])",
+    "by a program that is recorded inside": (
+        "subprocess.run([sys.executable, '-m', 'playhead', 'record', '--quiet', '--', sys.executable, '-c', CHILD])"
+    ),
+}
+_PROGRAM = """
+import multiprocessing, os, shlex, subprocess, sys, threading, urllib.request
+import playhead
+SECRET = "".join(sys.argv[2:]) if __name__ == "__main__" else ""
+CHILD = f"import os; s = ''.join({sys.argv[2:]}); os.environ['CHILD_TOKEN'] = s; os.write(1, s.encode() + b'.')"
+def say(text): os.write(1, text.encode() + b"\\n"); sys.stderr.write(f"it is {text}\\n")
+def post(headers, query=""):
+    urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/" + query, b"{}", headers, method="POST")).read()
+"""
+
+
+@pytest.mark.parametrize("way", LEARNED)
+def test_what_a_program_learned_to_be_secret_is_redacted_in_what_it_writes(
+    server: None, tmp_path: Path, way: str
+) -> None:
+    secret = "learn3d" + letters(20, seed=7000 + list(LEARNED).index(way)) + "x9"
+    program, store = tmp_path / "program.py", tmp_path / "store"
+    program.write_text(_PROGRAM + LEARNED[way] + "\n")
+    argv = [sys.executable, str(program), SERVER["address"], secret[:9], secret[9:18], secret[18:]]
+    _, out, err = launched(store, argv)
+    assert secret in (out + err).decode(), "it was not written at all"
+    wrong = found_in(store, [secret])
+    assert not wrong, "\n".join(wrong)
+    assert found_in(store, ["process.exited"]), "and the rest is there"
+
+
 @pytest.mark.usefixtures("with_git")
 def test_secrets_in_the_working_tree_are_nowhere_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     it = Planted.of(600)
@@ -385,6 +441,21 @@ def test_a_value_that_the_program_makes_known_is_redacted_in_every_run_from_then
         playhead.note("say quite-ordinary-words")
     assert not found_in(tmp_path / ".playhead", ["quite-ordinary-words"])
     assert list(playhead.load("two").events())[-1].data["redacted"] == {"known": 1}
+
+
+def test_a_variable_that_is_set_is_known_before_the_next_event_and_the_environment_is_as_before_after_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = os._Environ.__setitem__
+    with playhead.record("one") as run:
+        assert run.recording is not None
+        monkeypatch.setenv("LATE_TOKEN", "set-while-it-is-open")
+        monkeypatch.setenv("LATE_FILE", "not-a-secret-at-all")
+        redactor = run.recording.redactor
+        assert redactor.redact_text("set-while-it-is-open not-a-secret-at-all", {}) == (
+            "[redacted:env] not-a-secret-at-all"
+        )
+    assert os._Environ.__setitem__ is before
 
 
 def test_a_value_that_is_too_short_to_look_for_is_refused_with_a_warning() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import stat
@@ -16,6 +17,8 @@ import pytest
 
 import playhead
 from playhead.errors import BadName
+from playhead.store.disk import Disk
+from playhead.store.files import FileStore
 
 
 def events(reference: str = "@last") -> list[playhead.Event]:
@@ -480,3 +483,32 @@ def test_frames_of_the_recorder_are_left_out_of_errors() -> None:
         failing()
     error = next(event for event in events() if event.kind == "tool.returned").data["error"]
     assert [frame["name"] for frame in error["frames"]] == ["failing"]
+
+
+class Full(Disk):
+    """Has no space left for events."""
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if b'"kind":' in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(descriptor, data)
+
+
+def test_a_run_that_could_not_be_started_leaves_no_directory(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "store", disk=Full())
+    with pytest.raises(playhead.PlayheadError, match="No space left"), playhead.record("x", store=store, strict=True):
+        pass
+    assert list((tmp_path / "store" / "runs").iterdir()) == []
+
+
+def test_a_run_with_a_redaction_rule_that_is_wrong_leaves_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "playhead.toml").write_text("[redact]\npatterns = { bad = '(' }\n")
+    with (
+        pytest.warns(playhead.RecordingWarning, match="'bad' is not a regular expression"),
+        playhead.record("x", store=tmp_path / "store"),
+    ):
+        pass
+    assert not (tmp_path / "store").exists()

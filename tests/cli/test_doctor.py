@@ -77,6 +77,13 @@ def test_settings_that_cannot_be_read_fail(checks, store, sample, monkeypatch, t
     assert checks("--store", str(store))["settings"]["status"] == "fail"
 
 
+def test_a_redaction_rule_that_is_wrong_fails(checks, store, sample, tmp_path):
+    (tmp_path / "playhead.toml").write_text("[redact]\npatterns = { bad = '(' }\n")
+    found = checks("--store", str(store))["settings"]
+    assert found["status"] == "fail"
+    assert "redaction rule 'bad' is not a regular expression" in found["message"]
+
+
 def test_the_disabled_switch_is_said(checks, store, monkeypatch):
     monkeypatch.setenv("PLAYHEAD_DISABLED", "1")
     assert checks()["recording"]["status"] == "warn"

@@ -148,6 +148,24 @@ def test_where_nothing_can_be_written_the_program_runs_and_a_warning_says_so(she
     assert "NOT recorded" in said.err
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "[redact]\npatterns = { bad = '(' }\n",
+        "[redact]\noff = ['no-such-rule']\n",
+        "[redact]\nfields = ['?']\n",
+        "[prices]\n'm' = 1\n",
+    ],
+)
+def test_a_setting_that_is_wrong_refuses_before_the_program_starts(shell, store, tmp_path, setting):
+    (tmp_path / "playhead.toml").write_text(setting)
+    said = shell("record", "--", "touch", "ran")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("playhead: ")
+    assert not Path(tmp_path, "ran").exists()
+    assert not store.exists()
+
+
 def test_strict_refuses_to_run_what_cannot_be_recorded(shell, store, tmp_path):
     (tmp_path / "file").write_text("in the way")
     said = shell("record", "--strict", "--store", "file/store", "--", "touch", "ran")

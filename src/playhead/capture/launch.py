@@ -21,7 +21,7 @@ from playhead.capture import guard, origin, scope
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
-from playhead.capture.opening import open_recording
+from playhead.capture.opening import open_recording, withdraw
 from playhead.capture.program import Program, noticed_signals
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
@@ -71,15 +71,18 @@ def launch(
 
 def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, str], wake: socket.socket) -> Launched:
     folder = _folder()
-    recording.start(
-        kinds.RunStarted(
-            name=name,
-            input=Envelope(name, {"argv": argv}).as_dict(),
-            entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
-            origin=_origin(),
-            tags=tags,
-        )
+    started = kinds.RunStarted(
+        name=name,
+        input=Envelope(name, {"argv": argv}).as_dict(),
+        entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
+        origin=_origin(),
+        tags=tags,
     )
+    try:
+        recording.start(started)
+    except Exception:
+        withdraw(recording)
+        raise
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
     ear = Ear()
     program, attachment = Program(recording, span, ear), Attachment(ear.handed)

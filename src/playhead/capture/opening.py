@@ -8,11 +8,12 @@ import sys
 
 from playhead import settings as settings_module
 from playhead._ids import new_run_id
+from playhead.capture import guard
 from playhead.capture.gate import Gate
 from playhead.capture.recording import Recording
 from playhead.capture.redact import Redactor
 from playhead.capture.scope import Policy
-from playhead.errors import UsageError
+from playhead.errors import PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.base import Store
 
@@ -36,6 +37,16 @@ def open_recording(
     ledger = store.ledger(identity, create=run is None)
     begun = run is not None
     return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures, begun=begun)
+
+
+def withdraw(recording: Recording) -> None:
+    """Let go of a run that could not be started, and leave nothing of it where nothing was written."""
+    recording.abandon()
+    try:
+        if next(iter(recording.store.lines(recording.id)), None) is None:
+            recording.store.delete(recording.id)
+    except (OSError, PlayheadError) as problem:
+        guard.logger.warning("%s holds nothing and cannot be removed: %s", recording.id, problem)
 
 
 @functools.lru_cache(maxsize=8)

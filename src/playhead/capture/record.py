@@ -14,7 +14,7 @@ from typing import Any
 from playhead._ids import is_run_id
 from playhead.capture import environment, guard, lanes
 from playhead.capture.ambient import RUN_VARIABLE
-from playhead.capture.opening import default_settings, open_recording
+from playhead.capture.opening import default_settings, open_recording, withdraw
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Lane, Policy, Scope, ambient, current, live, policies
@@ -133,7 +133,7 @@ class Record(Span):
         except Exception as problem:
             opened, self.recording = self.recording, None
             if opened is not None:
-                opened.abandon()
+                withdraw(opened)
             guard.give_up(problem, f"the run {self.name!r} is not recorded", strict)
 
     def _take_part(self, outer: Scope) -> None:
