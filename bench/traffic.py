@@ -1,4 +1,4 @@
-"""Calls of a real client to a provider in a process of its own that answers at once: recorded against bare, in turns."""
+"""Calls of a real client to a provider in a process of its own, which answers at once: recorded and bare in turns."""
 
 from __future__ import annotations
 
