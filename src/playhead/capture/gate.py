@@ -46,7 +46,8 @@ class Gate:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
         # What spills to a blob is not encoded twice to find that out.
-        large = any(type(value) is str and len(value) > _limits.INLINE_BYTES_MAX for value in fields.values())
+        body = fields.get("body")
+        large = type(body) is str and len(body) > _limits.INLINE_BYTES_MAX
         if not large and speed.survey is not None and (quick := self._quick(fields, held, speed.survey)) is not None:
             return quick
         counts: dict[str, int] = {}
