@@ -185,11 +185,14 @@ def test_a_program_that_makes_new_keys_all_the_time_does_not_fill_the_memory(
     gate: Redactor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_limits, "LEARNED_VALUES_MAX", 3)
+    gate.add_known("said-by-the-program-1")
     for number in range(9):
         redact_http.learn_from_request(gate, [("x-api-key", f"my-own-opaque-{number}")], "https://h/")
-    assert gate.generation == 3
-    gate.add_known("said-by-the-program-1")
-    assert gate.generation == 4
+    assert gate.redact_text("my-own-opaque-8", {}) == "[redacted:header]"  # what is in use now
+    assert gate.redact_text("my-own-opaque-0", {}) == "my-own-opaque-0"
+    assert gate.redact_text("said-by-the-program-1", {}) == "[redacted:known]"  # for good
+    redact_http.learn_from_request(gate, [("x-api-key", "my-own-opaque-0")], "https://h/")
+    assert gate.redact_text("my-own-opaque-0", {}) == "[redacted:header]"
 
 
 # --- addresses

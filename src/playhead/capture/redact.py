@@ -10,6 +10,7 @@ spellings that `redact_known` lists. It does not prove that the output holds no 
 
 from __future__ import annotations
 
+import collections
 import operator
 import os
 import re
@@ -25,7 +26,7 @@ from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rul
 from playhead.capture.redact_known import Form, Known
 from playhead.capture.redact_named import NAMED, argument_after, is_example, looks_random
 from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
-from playhead.capture.redact_quick import NEVER, QuickTest, Values
+from playhead.capture.redact_quick import QuickTest, Values
 from playhead.capture.redact_rules import (
     BEARER,
     ELSEWHERE,
@@ -98,6 +99,7 @@ class Redactor:
         self._shapes = tuple(rule for rule in shapes if rule.name not in self._disabled)
         self._fields = FieldTest(FIELDS | {folded(name) for name in fields or ()}) if "field" in self.rules else None
         self.noticed: set[Any] = set()  # what `redact_http` has learned from already
+        self._learned: collections.deque[str] = collections.deque()  # the oldest first
         self._quick = QuickTest(self._shapes)
         self._values = Values(frozenset(names), _placeholders(frozenset(names)))
         _all.add(self)
@@ -133,32 +135,32 @@ class Redactor:
         with _adding:
             old = self._values
             added = [known for known in added if known.value not in old.seen]
-            known = tuple(sorted((*old.known, *added), key=lambda item: (-len(item.value), item.value)))
-            forms = [form for item in known for form in item.forms]
-            in_runs = sorted({(len(form.needle), form.needle) for form in forms if form.in_run})
-            alone = tuple(form for form in forms if not form.in_run)
-            names = old.names | {item.name for item in added}
-            self._values = Values(
-                names=names,
-                placeholder=_placeholders(names) if names != old.names else old.placeholder,
-                known=known,
-                seen=old.seen | {item.value for item in added},
-                alone=alone,
-                in_runs=tuple(in_runs),
-                needles=(*self._quick.beginnings, *(needle for _, needle in in_runs)),
-                telling=(*self._quick.telling, *((form.needle, form.rare) for form in alone)),
-                shortest=in_runs[0][0] if in_runs else NEVER,
-                generation=old.generation + len(added),
-            )
+            self._know((*old.known, *added), len(added))
         telling.tell([(item.value, fresh[item.value]) for item in added])  # after the lock: this may have to wait
+
+    def _know(self, values: Sequence[Known], news: int) -> None:
+        """Look for these values from now on; with the lock held."""
+        old = self._values
+        names = old.names | {item.name for item in values}
+        placeholder = _placeholders(names) if names != old.names else old.placeholder
+        self._values = self._quick.values(values, names, placeholder, old.generation + news)
 
     def learn_value(self, value: str, rule: str) -> None:
         """Redact a value that was seen where secrets are from now on, unless it is plainly none.
 
-        Of these there are at most `LEARNED_VALUES_MAX`: a program that makes new ones all the time must not slow down.
+        Of these there are at most `LEARNED_VALUES_MAX`, so that a program that makes new ones all the time does not
+        slow down: where there are more, the older half is forgotten.
         """
-        if not is_plainly_no_secret(value) and len(self._values.known) < _limits.LEARNED_VALUES_MAX:
-            self.add_known(value, rule)
+        value = value.strip()
+        if is_plainly_no_secret(value) or value in self._values.seen:
+            return
+        self.add_known(value, rule)
+        self._learned.append(value)
+        if len(self._learned) > _limits.LEARNED_VALUES_MAX:
+            with _adding:
+                older = {self._learned.popleft() for _ in range(len(self._learned) // 2)}
+                self.noticed.clear()
+                self._know([item for item in self._values.known if item.value not in older], 0)
 
     def _shape_of(self, value: str) -> str | None:
         """Return the rule whose shape the whole value has."""

@@ -67,6 +67,27 @@ class QuickTest:
         self._named = any(rule.words for rule in shapes)
         self.telling = tuple((needle, rare) for rare, needle, _ in self._anywhere)
 
+    def values(
+        self, values: Sequence[Known], names: frozenset[str], placeholder: re.Pattern[str], generation: int
+    ) -> Values:
+        """Prepare to look for these values."""
+        known = tuple(sorted(values, key=lambda item: (-len(item.value), item.value)))
+        forms = [form for item in known for form in item.forms]
+        in_runs = sorted({(len(form.needle), form.needle) for form in forms if form.in_run})
+        alone = tuple(form for form in forms if not form.in_run)
+        return Values(
+            names=names,
+            placeholder=placeholder,
+            known=known,
+            seen=frozenset(item.value for item in known),
+            alone=alone,
+            in_runs=tuple(in_runs),
+            needles=(*self.beginnings, *(needle for _, needle in in_runs)),
+            telling=(*self.telling, *((form.needle, form.rare) for form in alone)),
+            shortest=in_runs[0][0] if in_runs else NEVER,
+            generation=generation,
+        )
+
     def smells(self, data: bytes, values: Values, json: bool = False) -> bool:
         """Say whether text in UTF-8, encoded as JSON or not, or any other bytes, may hold a secret; a no is certain.
 
