@@ -86,3 +86,29 @@ def test_what_holds_no_client_is_refused(thing: Any) -> None:
     with pytest.raises(playhead.PlayheadError, match="no HTTP client"):
         playhead.wrap(thing)
     assert playhead.unwrap(thing) is thing
+
+
+def test_a_client_that_makes_its_sessions_later_is_covered_too() -> None:
+    class Api:
+        """As that of google-genai: a session for each event loop, made when it is needed."""
+
+        def _request_once(self, url: str) -> int:
+            with httpx2.Client() as client:
+                return client.get(url).status_code
+
+        async def _async_request_once(self, url: str) -> int:
+            async with httpx2.AsyncClient() as client:
+                return (await client.get(url)).status_code
+
+    class Client:
+        def __init__(self) -> None:
+            self._api_client = Api()
+
+    with ScriptedProvider() as provider, playhead.record("one", capture=False):
+        ours = playhead.wrap(Client())
+        assert ours._api_client._request_once(f"{provider.root_url}/plain/a") == 200
+        assert asyncio.run(ours._api_client._async_request_once(f"{provider.root_url}/plain/b")) == 200
+        assert Api()._request_once(f"{provider.root_url}/plain/c") == 200
+        playhead.unwrap(ours)
+        assert ours._api_client._request_once(f"{provider.root_url}/plain/d") == 200
+    assert sent() == ["/plain/a", "/plain/b"]

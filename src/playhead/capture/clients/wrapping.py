@@ -18,12 +18,10 @@ _SENDERS = {"httpx": "send", "httpx2": "send", "requests": "send", "aiohttp": "_
 _INNER = (
     "_client",
     "_api_client",
-    "_httpx_client",
-    "_async_httpx_client",
-    "_aiohttp_session",
     "client",
     "async_client",
 )
+_GOOGLE = ("_request_once", "_async_request_once")
 _DEPTH_MAX = 3
 
 
@@ -62,6 +60,10 @@ def _senders(client: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, str
         if name is not None and name in kind.__dict__:
             yield client, name
             return
+    # google-genai makes a session for each event loop when it first needs one; all that it sends goes through these.
+    if all(hasattr(type(client), name) for name in _GOOGLE):
+        yield from ((client, name) for name in _GOOGLE)
+        return
     if depth < _DEPTH_MAX:
         for inner in _INNER:
             yield from _senders(client.__dict__.get(inner), depth + 1, seen)
