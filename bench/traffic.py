@@ -17,7 +17,7 @@ from typing import Any
 import samples
 from table import Row
 
-ROUNDS = 30
+ROUNDS = 60
 STREAMED = "as a stream, please"
 LIMITS = {"call": 1.15, "stream": 1.10, "large": 1.25}
 

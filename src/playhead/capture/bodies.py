@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
+from playhead import _limits
 from playhead.capture import dialects, redact_http, redact_stream
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_inside import Unopened, opened
@@ -20,7 +22,7 @@ _ENCODING = "content-encoding"
 class Answer:
     """What came back, and what is kept of it."""
 
-    __slots__ = ("chunks", "documents", "form", "headers", "pieces", "size", "streamed", "times", "value")
+    __slots__ = ("aside", "chunks", "documents", "form", "headers", "pieces", "size", "streamed", "times", "value")
 
     def __init__(self) -> None:
         self.headers: list[Pair] = []
@@ -30,8 +32,11 @@ class Answer:
         self.value: Any = None
         self.form = wire.NONE
         self.pieces: dict[str, list[int]] | None = None  # sizes and times, where they matter
-        self.documents: list[Any] | None = None  # what the answer says, as JSON: one, or those of a stream
+        self.documents: Sequence[Any] | None = None  # what the answer says, as JSON: one, or those of a stream
         self.streamed = False
+        self.aside: tuple[bytes, int] | None = (
+            None  # a long stream as it came, and the secrets it is known to be free of
+        )
 
     @property
     def first(self) -> Any:
@@ -68,7 +73,11 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
         if answer.value is not raw and answer.form != wire.UNOPENED:
             pieces = [wire.write(answer.value, answer.form)]  # a secret was inside: what is kept is no longer encoded
     else:
-        if (len(pieces) > 1 or answer.streamed) and redactor.suspicious_text(raw):
+        if answer.streamed and len(raw) > _limits.INLINE_BYTES_MAX:
+            generation = redactor.generation
+            if not redactor.suspicious_text(raw, json=False):
+                answer.aside = raw, generation
+        if answer.aside is None and (len(pieces) > 1 or answer.streamed) and redactor.suspicious_text(raw):
             pieces = redact_http.pieces(redactor, pieces, counts)
             raw = b"".join(pieces)
         if not speaks and _is_event_stream(answer.headers):
@@ -90,6 +99,7 @@ def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int
         pieces = [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     clean = redact_stream.without_split_secrets(redactor, pieces, counts)
     if clean is not pieces:
+        answer.aside = None
         answer.value, answer.form = wire.as_text(b"".join(clean))
         if answer.pieces is not None:
             answer.pieces = _told(clean, answer.pieces["at_us"])

@@ -305,7 +305,10 @@ class Exchange:
         fields: dict[str, Any] = {"status": status}
         if response is not None:
             fields["response"] = response
-        if answer.form != wire.NONE and not (response is answer.value and answer.form.startswith(wire.JSON)):
+        recording = self._scope.recording
+        if answer.aside is not None and answer.aside[1] == recording.redactor.generation and answer.form == wire.TEXT:
+            spliced = spliced.after_blob("body", recording.store.put_blob(answer.aside[0]), len(answer.aside[0]))
+        elif answer.form != wire.NONE and not (response is answer.value and answer.form.startswith(wire.JSON)):
             fields["body"] = answer.value
         if answered is not None:
             if answered.usage is not None:
@@ -314,7 +317,7 @@ class Exchange:
                 fields["finish"] = answered.finish
             if answered.model is not None:
                 fields["model"] = answered.model
-        after = self._scope.recording.turns.answered(self._scope, self._span, answered, status)
+        after = recording.turns.answered(self._scope, self._span, answered, status)
         self._emit("model.responded", fields, described, spliced, after)
 
     def _hide_split_secrets(self, assembled: Any) -> None:

@@ -28,21 +28,22 @@ class Headers:
         self._redactor = redactor
         self._generation = -1
         self._known: tuple[dict[Pair, bytes], dict[Pair, bytes]] = ({}, {})  # of answers, of requests
-        self._hidden: dict[tuple[bool, Pair], dict[str, int]] = {}  # those of which something was redacted
+        self._hidden: tuple[dict[Pair, dict[str, int]], ...] = ({}, {})  # those of which something was redacted
+        self._harmless: tuple[dict[str, bool], ...] = ({}, {})  # names of which every value may be kept
         self._urls: dict[str, _Encoded] = {}
 
     def pairs(self, headers: list[Pair], asking: bool, counts: dict[str, int]) -> list[bytes]:
         """Return each pair as JSON; `asking` says that they are those of a request."""
         self._look_at_secrets()
         known = self._known[asking]
-        if new := [pair for pair in headers if pair not in known]:
-            self._look_at_new(new, asking)
-        out = [known.get(pair) or self._encode(pair, asking) for pair in headers]
-        for (request, pair), redacted in list(self._hidden.items()):
-            if request is asking and (times := headers.count(pair)):
-                for _ in range(times):
-                    _add(counts, redacted)
-        return out
+        found = [known.get(pair) for pair in headers]
+        if None in found:
+            self._look_at_new([pair for pair, encoded in zip(headers, found, strict=True) if encoded is None], asking)
+            found = [known.get(pair) or self._encode(pair, asking) for pair in headers]
+        for pair, redacted in list(self._hidden[asking].items()):
+            for _ in range(headers.count(pair)):
+                _add(counts, redacted)
+        return found  # type: ignore[return-value]  # none of them is missing now
 
     def url(self, text: str, counts: dict[str, int]) -> bytes:
         """Return a URL as JSON."""
@@ -59,12 +60,20 @@ class Headers:
 
     def _look_at_new(self, pairs: list[Pair], asking: bool) -> None:
         """Encode pairs that are new: all at once where nothing in them is suspicious, as with dates and numbers."""
-        harmless = [pair for pair in pairs if redact_http.is_harmless(self._redactor, pair[0], asking)]
+        harmless = [pair for pair in pairs if self._is_harmless(pair[0], asking)]
         encoded = [orjson.dumps(pair) for pair in harmless]
         if len(self._known[asking]) + len(encoded) >= _CACHED_MAX:
             self._forget()
         if encoded and not self._redactor.suspicious_text(b",".join(encoded)):
             self._known[asking].update(zip(harmless, encoded, strict=True))
+
+    def _is_harmless(self, name: str, asking: bool) -> bool:
+        known = self._harmless[asking].get(name)
+        if known is None:
+            known = redact_http.is_harmless(self._redactor, name, asking)
+            if len(self._harmless[asking]) < _CACHED_MAX:
+                self._harmless[asking][name] = known
+        return known
 
     def _encode(self, pair: Pair, asking: bool) -> bytes:
         redacted: dict[str, int] = {}
@@ -75,7 +84,7 @@ class Headers:
             self._forget()
         self._known[asking][pair] = encoded
         if redacted:
-            self._hidden[asking, pair] = redacted
+            self._hidden[asking][pair] = redacted
         return encoded
 
     def _look_at_secrets(self) -> None:
@@ -85,9 +94,9 @@ class Headers:
             self._urls.clear()
 
     def _forget(self) -> None:
-        for known in self._known:
+        for known, hidden in zip(self._known, self._hidden, strict=True):
             known.clear()
-        self._hidden.clear()
+            hidden.clear()
 
 
 class Spliced(NamedTuple):
@@ -102,6 +111,11 @@ class Spliced(NamedTuple):
     after: bytes
     where: str
     asking: bool
+
+    def after_blob(self, name: str, digest: str, size: int) -> Spliced:
+        """Return these members after one more: a text that is kept as a blob already."""
+        return self._replace(before=b'"%b":{"$blob":"%b","len":%d,"as":"text"},%b' % (
+            name.encode(), digest.encode(), size, self.before))  # fmt: skip
 
     def join(self, encoded: bytes, held: Held) -> bytes:
         """Return the data of an event with these members at its end."""

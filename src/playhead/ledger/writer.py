@@ -69,7 +69,7 @@ class Ledger:
         self._end = 0
         self._seq = 0
         self._prev = envelope.genesis(self.run).encode()
-        self._tree: Tree | None = Tree()
+        self._tree, self._in_tree = Tree(), 0  # the lines it has taken in so far, and where they end
         self._elapsed_us = 0
         self._start_us: int | None = None  # monotonic reading that counts as elapsed 0
 
@@ -130,7 +130,7 @@ class Ledger:
                         self._write(after[0], after[1], parent, after[2], lane, None)
                 except WriteFailed:
                     if known is not None and (before or after):
-                        (self._seq, self._prev, self._end), self._tree = known, None  # nothing of it is there
+                        self._seq, self._prev, self._end = known  # nothing of it is there
                     raise
                 finally:
                     try:
@@ -240,8 +240,6 @@ class Ledger:
         self._end += len(line)
         self._seq = seq + 1
         self._prev = digest
-        if self._tree is not None:
-            self._tree.add(memoryview(line)[:-1])
         if not self.dirty:
             self.dirty = True
             if self.on_dirty is not None:
@@ -258,10 +256,10 @@ class Ledger:
             self._declared += count
 
     def _root(self) -> str:
-        if self._tree is None or self._tree.size != self._seq:
-            self._tree = Tree()
-            for line in log_module.lines(log_module.chunks(self._log, 0, self._end)):
-                self._tree.add(line)
+        # From the file, and only when it is asked for: no append has to wait for it.
+        for line in log_module.lines(log_module.chunks(self._log, self._in_tree, self._end)):
+            self._tree.add(line)
+        self._in_tree = self._end
         return self._tree.root()
 
     def _follow(self) -> None:
@@ -298,7 +296,6 @@ class Ledger:
             start -= step
             tail = self._log.read(start, step) + tail
         body, newline, torn = tail.rpartition(b"\n")
-        self._tree = None  # made from the file if a root is ever asked for
         if newline:
             last = body.rpartition(b"\n")[2]
             self._seq, self._prev = self._check(last) + 1, last[envelope.HASH_AT]
@@ -335,8 +332,6 @@ class Ledger:
         # No call in between: a signal handler that raises must not leave half of it.
         self._seq, self._prev, self._end = after
         self._elapsed_us = elapsed
-        if self._tree is not None:
-            self._tree.add(line)
         return True
 
     def _mend(self, torn: bytes) -> None:

@@ -25,8 +25,8 @@ class Store(Protocol):
         """Yield the ids of all runs, oldest first."""
         ...
 
-    def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their digest, which is returned."""
+    def put_blob(self, data: bytes, digest: str | None = None) -> str:
+        """Keep bytes under their digest, which is returned; it is given where it is known already."""
         ...
 
     def blob(self, digest: str) -> bytes:

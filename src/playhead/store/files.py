@@ -181,21 +181,25 @@ class FileStore:
             return
         yield from (name for name in names if is_run_id(name))
 
-    def put_blob(self, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
+    def put_blob(self, data: bytes, digest: str | None = None) -> str:
+        digest = digest or hashlib.sha256(data).hexdigest()
         path = layout.blob(self.root, digest)
         try:
-            self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
-            whole = path.read_bytes() == data  # one that was damaged must not spoil this run as well
+            self._put_new_blob(path, data)
         except FileNotFoundError:
-            whole = False
-        if not whole:
-            try:
-                self._put(path, data)
-            except FileNotFoundError:
-                self._make_folder(path.parent)
-                self._put(path, data)
+            self._make_folder(path.parent)
+            self._put_new_blob(path, data)
         return digest
+
+    def _put_new_blob(self, path: Path, data: bytes) -> None:
+        try:
+            # Under its own name at once. A crash may leave a part of it, which no line names and the next writer mends.
+            self._write_new(path, data)
+            self._unsynced[path] = object()
+        except FileExistsError:
+            self._disk.touch(path)  # prune leaves young blobs alone: the line that names this one is still to come
+            if path.read_bytes() != data:  # damaged, or still being written: it must not spoil this run as well
+                self._put(path, data)
 
     def blob(self, digest: str) -> bytes:
         return _read(layout.blob(self.root, digest), f"blob {digest}")
@@ -301,6 +305,10 @@ class FileStore:
         descriptor = self._disk.open(path, _NEW)
         try:
             self._disk.write_all(descriptor, data)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._disk.truncate(descriptor, 0)  # half of it is of no use, and a full disk needs the space
+            raise
         finally:
             os.close(descriptor)
 

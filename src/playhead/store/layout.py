@@ -23,6 +23,7 @@ _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an a
 _RESERVED = frozenset(
     {"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))}
 )
+_DIGEST = re.compile("[0-9a-f]{64}")
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|\ud800-\udfff]')
 
 
@@ -100,7 +101,7 @@ def version_file(root: Path) -> Path:
 
 def is_digest(text: str) -> bool:
     """Say whether text is a SHA-256 in hex."""
-    return len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+    return _DIGEST.fullmatch(text) is not None
 
 
 def artifact(run: Path, name: str) -> Path:

@@ -83,8 +83,8 @@ class MemoryStore:
     def runs(self) -> Iterator[str]:
         yield from sorted(self._logs)
 
-    def put_blob(self, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
+    def put_blob(self, data: bytes, digest: str | None = None) -> str:
+        digest = digest or hashlib.sha256(data).hexdigest()
         self._blobs[digest] = data
         return digest
 

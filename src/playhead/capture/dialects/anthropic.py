@@ -22,6 +22,7 @@ from playhead.capture.dialects.base import (
     total,
     usage,
 )
+from playhead.capture.dialects.bodies import Parsed
 from playhead.capture.dialects.deltas import Grown, Pieces, Rows, grow, joined, settled
 from playhead.event import kinds
 
@@ -101,7 +102,7 @@ def _assembled(documents: Sequence[Any]) -> tuple[Any, list[dict[str, Any]], dic
     blocks: dict[int, Grown] = {}
     error: dict[str, Any] | None = None
     only: Any = None  # a document that is no event: a proxy's error, say
-    for event in documents:
+    for event in documents.continued() if isinstance(documents, Parsed) else documents:
         if type(event) is not dict:
             continue
         match event.get("type"):

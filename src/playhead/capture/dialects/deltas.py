@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 # Sent whole, often again with every chunk, and never continued.
@@ -95,15 +94,14 @@ def _begins_another(entry: dict[str, Any], grown: Grown, index: int) -> bool:
     return bool(identity != grown.get("id") if identity else index == _NO_INDEX)
 
 
-def last_words(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return each field as the last document says it that says anything but null."""
-    out: dict[str, Any] = {}
-    for document in documents:
-        out.update(document)
-    for key, value in out.items():
-        if value is None:
-            out[key] = next((held for document in reversed(documents) if (held := document.get(key)) is not None), None)
-    return out
+def heard(held: dict[str, Any], document: dict[str, Any]) -> None:
+    """Take over each field that says anything but null: the last word counts."""
+    if None not in document.values():
+        held.update(document)
+        return
+    for key, value in document.items():
+        if value is not None or key not in held:
+            held[key] = value
 
 
 def joined(pieces: list[str]) -> str:

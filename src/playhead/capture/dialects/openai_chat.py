@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from playhead.capture.dialects.base import (
@@ -22,13 +22,15 @@ from playhead.capture.dialects.base import (
     total,
     usage,
 )
-from playhead.capture.dialects.deltas import Grown, Rows, grow, last_words, settled
+from playhead.capture.dialects.bodies import Parsed
+from playhead.capture.dialects.deltas import Grown, Rows, grow, heard, settled
 from playhead.event import kinds
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 # Of a stream: the first that says something counts, for Azure begins with a chunk of empty ones.
-_FIRST = frozenset({"id", "created", "model"})
+_FIRST = ("id", "created", "model")
+_BESIDE = ("text", "logprobs")  # what grows beside the delta
 
 
 def model_of(body: Any, path: str) -> str | None:
@@ -109,47 +111,70 @@ def _calls_of(message: dict[str, Any], complete: bool) -> list[ToolAsked]:
     return calls
 
 
-def assembled(documents: Sequence[Any], kind: str = "chat.completion") -> Any:
+def assembled(documents: Iterable[Any], kind: str = "chat.completion") -> Any:
     """Put the chunks of a stream together to what the same answer is when it is not streamed."""
-    chunks = [document for document in documents if type(document) is dict]
-    whole = last_words(chunks)
+    whole: dict[str, Any] = {}
+    first: dict[str, Any] = {}
+    choices: dict[int, _Choice] = {}
+    for chunk in documents.continued() if isinstance(documents, Parsed) else documents:
+        if type(chunk) is not dict:
+            continue
+        if len(first) < len(_FIRST):
+            first = {key: value for key in _FIRST if (value := first.get(key) or chunk.get(key))}
+        heard(whole, chunk)
+        pieces = chunk.get("choices")
+        for position, piece in enumerate(pieces if type(pieces) is list else ()):
+            if type(piece) is dict:
+                index = piece.get("index")
+                if type(index) is not int:
+                    index = position
+                choice = choices.get(index)
+                if choice is None:
+                    choice = choices[index] = _Choice()
+                choice.take(piece)
     whole.pop("obfuscation", None)  # only there to make chunks equally long
-    for key in _FIRST & whole.keys():
-        whole[key] = next((value for chunk in chunks if (value := chunk.get(key))), whole[key])
+    whole |= first
     if "object" in whole:
         whole["object"] = kind
     if "choices" in whole:
-        choices: dict[int, list[dict[str, Any]]] = {}
-        for chunk in chunks:
-            for position, choice in enumerate(rows(chunk.get("choices"))):
-                index = choice.get("index")
-                choices.setdefault(index if type(index) is int else position, []).append(choice)
-        whole["choices"] = [_assembled_choice(index, choices[index]) for index in sorted(choices)]
+        whole["choices"] = [choices[index].settled(index) for index in sorted(choices)]
     return whole or None
 
 
-def _assembled_choice(index: int, pieces: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put the pieces of one choice together."""
-    choice = {**last_words(pieces), "index": index}
-    # Perplexity sends what there is so far as a message beside each delta; the deltas count.
-    deltas = [delta for piece in pieces if type(delta := piece.get("delta")) is dict]
-    if choice.pop("delta", None) is not None or deltas:
-        message = Grown()
-        for delta in deltas:
-            grow(message, delta)
-        if type(calls := message.get("tool_calls")) is Rows:
-            for call in calls:
-                if type(call) is Grown:
-                    call.pop("index", None)  # only there to put the pieces together
-        choice["message"] = settled(message)
-    for name in ("text", "logprobs"):
-        if choice.get(name) is not None:
-            grown = Grown()
-            for piece in pieces:
-                if (value := piece.get(name)) is not None:
-                    grow(grown, {name: value})
-            choice[name] = settled(grown[name])
-    return choice
+class _Choice:
+    """One choice while its pieces come."""
+
+    __slots__ = ("fields", "message", "others")
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.message = Grown()
+        self.others = Grown()
+
+    def take(self, piece: dict[str, Any]) -> None:
+        fields = self.fields
+        for key, value in piece.items():
+            if key == "delta" and type(value) is dict:
+                fields[key] = value
+                grow(self.message, value)
+            elif value is None:
+                if key not in fields:
+                    fields[key] = None
+            elif key in _BESIDE:
+                grow(self.others, {key: value})
+            else:
+                fields[key] = value
+
+    def settled(self, index: int) -> dict[str, Any]:
+        choice = {**self.fields, "index": index}
+        if choice.pop("delta", None) is not None:
+            # Perplexity sends what there is so far as a message beside each delta; the deltas count.
+            if type(calls := self.message.get("tool_calls")) is Rows:
+                for call in calls:
+                    if type(call) is Grown:
+                        call.pop("index", None)  # only there to put the pieces together
+            choice["message"] = settled(self.message)
+        return {**choice, **settled(self.others)}
 
 
 CHAT = Dialect(

@@ -1,0 +1,55 @@
+"""Put the neighbours in a stream together that only go on with one text, before they are parsed.
+
+Hundreds of documents that differ in a few letters become one that says the same. What is not surely such a neighbour is
+left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A delta with one text in it, of the kinds that grow; around it nothing that grows as well, and no lists of its own.
+_DELTA = re.compile(
+    rb"""
+    (.*?"delta":\{(?:"role":"assistant",|"type":"\w+_delta",)?"(?:content|text|thinking|partial_json)":")
+    ((?:[^"\\]|\\.)*)
+    ("(?:,"\w+":null)*\}(?:,"(?!text")\w+":(?:null|-?[0-9.]+|"[^"\\]*")|[\]}])*?)
+    (?:,"obfuscation":"\w*")?\}    # only there to make chunks equally long
+    """,
+    re.VERBOSE,
+)
+_TEXT = re.compile(rb'(?:[^"\\]|\\.)*')
+_END = re.compile(rb'(?:,"obfuscation":"\w*")?\}')
+_GROWS = re.compile(rb'"(?:text|logprobs)":[^n]')  # not null
+
+
+def put_together(parts: list[bytes]) -> list[bytes]:
+    """Return the documents of a stream, fewer of them where neighbours go on with the same text."""
+    out: list[bytes] = []
+    texts: list[bytes] = []
+    head = after = whole_end = b""
+    for part in parts:
+        if texts and part.startswith(head):
+            ends_alike = part.endswith(whole_end)
+            end = len(part) - len(whole_end) if ends_alike else part.rfind(after)
+            text = part[len(head) : end]
+            if (
+                end >= len(head)
+                and (ends_alike or _END.fullmatch(part, end + len(after)))
+                and ((b'"' not in text and text[-1:] != b"\\") or _TEXT.fullmatch(text))
+            ):
+                texts.append(text)
+                continue
+        if texts:
+            out.append(b"%b%b%b" % (head, b"".join(texts), whole_end))
+            texts = []
+        begun = _DELTA.fullmatch(part)
+        if begun is None or begun[1].count(b'"delta":') > 1 or _GROWS.search(begun[1].rpartition(b'"delta":')[0]):
+            out.append(part)
+        else:
+            head, text, after = begun.groups()
+            whole_end = after + b"}"
+            texts.append(text)
+    if texts:
+        out.append(b"%b%b%b" % (head, b"".join(texts), whole_end))
+    return out
