@@ -41,7 +41,7 @@ SIDEWAYS = {
 
 PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
-    "Readiness", "RecordedError", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
+    "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
     "add_secret", "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step",
     "tool", "unwrap", "verify", "wrap",
 ]  # fmt: skip

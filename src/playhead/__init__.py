@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PlayheadError,
         PolicyDenied,
         RecordedError,
+        RecordingStopped,
         ReplayHashMismatch,
         RunNotFound,
     )
@@ -50,6 +51,7 @@ _WHERE = {
     "PolicyDenied": "playhead.errors",
     "Readiness": "playhead.replay.readiness",
     "RecordedError": "playhead.errors",
+    "RecordingStopped": "playhead.errors",
     "RecordingWarning": "playhead.capture.guard",
     "ReplayHashMismatch": "playhead.errors",
     "Run": "playhead._api.reading",
@@ -82,6 +84,7 @@ __all__ = [
     "PolicyDenied",
     "Readiness",
     "RecordedError",
+    "RecordingStopped",
     "RecordingWarning",
     "ReplayHashMismatch",
     "Run",

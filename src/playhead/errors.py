@@ -21,6 +21,8 @@
     ├── RecordedError           the recorded run ended in this error
     └── PolicyDenied            a policy said no
 
+    RecordingStopped            `strict`, inside a library: no Exception, since libraries catch those and try again
+
 Each class has a stable `code` for scripts, and each instance may carry a `hint` that says what to do next:
 `message` is the one without the other, `str(error)` is both.
 """
@@ -215,3 +217,19 @@ class PolicyDenied(PlayheadError):
         self.resource = resource
         self.rule = rule
         self.reason = reason
+
+
+class RecordingStopped(BaseException):
+    """Under `strict`, something inside a library could not be recorded; `problem` says why.
+
+    SDKs take every `Exception` of a transport for a failure of the network, and ask again. `playhead.record` raises the
+    problem itself in its place.
+    """
+
+    def __init__(self, message: str, problem: Exception) -> None:
+        super().__init__(message, problem)
+        self.problem = problem  # beside `__cause__`, which a library that raises it again may take off
+
+    def __str__(self) -> str:
+        """Say what was not recorded, and why."""
+        return f"{self.args[0]}: {self.problem}"

@@ -553,3 +553,60 @@ def test_traffic_of_a_thread_without_a_turn_is_in_the_span_it_began_in() -> None
     where = [(spans[event.parent], event.lane) for event in events if event.kind == "http.sent"]
     assert sorted(where[:2]) == [("named", "0.1"), ("named", "0.2")]
     assert where[2] == ("turn 1", "0")
+
+
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
+@pytest.mark.parametrize("lines", [0, 2])
+def test_a_call_that_cannot_be_recorded_strictly_ends_the_run_and_is_not_tried_again(
+    sdk: Callable[..., Any], lines: int, failing: Callable[[int], None]
+) -> None:
+    with ScriptedProvider([LONG, LONG, LONG]) as provider:
+
+        def agent() -> None:
+            with playhead.record("strict", strict=True):
+                failing(lines)
+                sdk(provider)
+
+        with pytest.raises(WriteFailed):
+            agent()
+        failing(10**9)
+        assert len(provider.requests) <= 1  # a connection that is given up at once may not have been seen
+
+
+@pytest.mark.parametrize("script", ["text", "tools"])
+@pytest.mark.parametrize("sdk", [openai_stream, openai_async_stream, anthropic_stream], ids=lambda sdk: sdk.__name__)
+def test_a_long_stream_is_put_aside_as_it_came(sdk: Callable[..., Any], script: str) -> None:
+    text = "A fairly long answer, in many chunks. " * 500
+    answers = {"text": [Text(text)], "tools": [ToolCalls((ToolCall("a", {"x": text}),))]}
+    with ScriptedProvider(answers[script]) as provider:
+        with playhead.record("long"):
+            sdk(provider)
+        whole(provider)
+    blobs = [event for event in playhead.load("@last").events(resolve=False) if "$blob" in str(event.data.get("body"))]
+    assert [event.kind for event in blobs] == ["model.responded"]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
+        'with password="c0rrect-h0rse-battery9" now',
+        '{"api_key": "tr0ub4dor-and-3-more"}',
+        "KNOWN-TO-BE-SECRET-12",
+    ],
+)
+@pytest.mark.parametrize("sdk", [openai_stream, openai_async_stream, anthropic_stream], ids=lambda sdk: sdk.__name__)
+def test_a_secret_in_a_long_stream_is_not_put_aside_with_it(
+    sdk: Callable[..., Any], secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BILLING_SECRET", "KNOWN-TO-BE-SECRET-12")
+    words = "A fairly long answer, in many chunks. " * 300
+    with ScriptedProvider([Text(f"{words} {secret} {words}")]) as provider, playhead.record("long") as run:
+        sdk(provider)
+    assert run.recording.path is not None
+    store = run.recording.path.parent.parent
+    kept = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    value = next(part for part in secret.replace('"', " ").split() if "-" in part)
+    assert value.encode() not in kept
+    (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
+    assert value not in json.dumps(responded)

@@ -55,7 +55,7 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
             scope.recording.turns.exports += 1
             return None
     except Exception as problem:
-        guard.absorb(problem, scope.recording, f"a request to {url}")
+        guard.absorb(problem, scope.recording, f"a request to {url}", inside=True)
         return None
     exchange.begun()
     if body is not None:
@@ -73,7 +73,7 @@ def _learn(headers: Pairs, url: str) -> None:
         try:
             scope.recording.learn_from_request(_texts(headers), url)
         except Exception as problem:
-            guard.absorb(problem, scope.recording, f"the keys of a request to {url}")
+            guard.absorb(problem, scope.recording, f"the keys of a request to {url}", inside=True)
 
 
 class Exchange:
@@ -130,7 +130,7 @@ class Exchange:
                 body = self._sending[0] if len(self._sending) == 1 else b"".join(self._sending)
             self._open(body)
         except Exception as problem:
-            guard.absorb(problem, self._scope.recording, f"a request to {self._url}")
+            guard.absorb(problem, self._scope.recording, f"a request to {self._url}", inside=True)
         finally:
             current.reset(token)
         if self._sending:
@@ -146,7 +146,7 @@ class Exchange:
         try:
             self._answer.headers = _texts(headers)
         except Exception as problem:
-            guard.absorb(problem, self._scope.recording, f"the headers of an answer of {self._url}")
+            guard.absorb(problem, self._scope.recording, f"the headers of an answer of {self._url}", inside=True)
 
     def chunk(self, data: bytes) -> None:
         """Take in a piece of the answer's body, as it came, still encoded."""
@@ -184,7 +184,7 @@ class Exchange:
         except Exception as problem:
             if self._dialect is not None:
                 self._scope.recording.turns.answered(self._scope, self._span, None, "error")
-            guard.absorb(problem, self._scope.recording, f"the answer of {self._url}")
+            guard.absorb(problem, self._scope.recording, f"the answer of {self._url}", inside=True)
         finally:
             current.reset(token)
             self._answer = Answer()  # whoever holds on to the exchange does not hold on to the answer

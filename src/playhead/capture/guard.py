@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from playhead.errors import PlayheadError
+from playhead.errors import PlayheadError, RecordingStopped
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -26,9 +26,14 @@ class RecordingWarning(UserWarning):
     """A run is not recorded, or not wholly; the agent goes on."""
 
 
-def absorb(problem: Exception, recording: Recording, what: str, count: int = 1) -> None:
-    """Count events as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong."""
+def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, *, inside: bool = False) -> None:
+    """Count events as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong.
+
+    `inside` says that a library is our caller, which would take an exception for one of its own.
+    """
     if recording.strict or _is_our_mistake(problem):
+        if inside and recording.strict:
+            raise RecordingStopped(f"{what} was not recorded", problem) from problem
         raise problem
     if isinstance(problem, PlayheadError):
         reason = problem.code

@@ -19,6 +19,7 @@ from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Lane, Policy, Scope, ambient, current, live, policies
 from playhead.capture.spans import Span, outcome
+from playhead.errors import RecordingStopped
 from playhead.event import kinds
 from playhead.event.envelope import kind_of, parse
 from playhead.event.plain import describe_error
@@ -249,7 +250,13 @@ class Record(Span):
                 policies.reset(token)
             except ValueError:  # entered in another context: only our own goes, the others hold
                 policies.set(tuple(policy for policy in policies.get() if policy is not self._policy))
-        super().__exit__(kind, error, trace)
+        if not isinstance(error, RecordingStopped):
+            super().__exit__(kind, error, trace)
+            return
+        if self.recording is not None:
+            self.recording.strict = False  # one is enough: what else is lost is counted
+        super().__exit__(type(error.problem), error.problem, trace)
+        raise error.problem from None
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

@@ -38,7 +38,7 @@ def tell(source: str, where: Callable[[], str]) -> None:
     try:
         scope.recording.not_captured(source, where())
     except Exception as problem:
-        guard.absorb(problem, scope.recording, f"a gap ({source})", count=0)
+        guard.absorb(problem, scope.recording, f"a gap ({source})", count=0, inside=True)
 
 
 def _calling(original: Any) -> Any:

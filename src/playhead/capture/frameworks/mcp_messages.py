@@ -87,7 +87,7 @@ class Message(Span):
         try:
             super().begin()
         except Exception as problem:
-            guard.absorb(problem, self._recording, "a request of MCP")
+            guard.absorb(problem, self._recording, "a request of MCP", inside=True)
         if not self._from_server:
             self._conversation.asking[self] = None
 
@@ -97,7 +97,7 @@ class Message(Span):
         try:
             super().end(error)
         except Exception as problem:
-            guard.absorb(problem, self._recording, "an answer of MCP")
+            guard.absorb(problem, self._recording, "an answer of MCP", inside=True)
 
     def _ended(
         self, status: kinds.Status, described: dict[str, Any] | None
@@ -190,7 +190,7 @@ class Conversation:
             is_tool = method == "tools/call" and isinstance(params, Mapping)
             return (Tool(params) if is_tool else Request(method, params)).of(self, scope.recording)
         except Exception as problem:
-            guard.absorb(problem, scope.recording, "a request of MCP")
+            guard.absorb(problem, scope.recording, "a request of MCP", inside=True)
             return None
 
     def asked(self, read: Read) -> Message | None:
@@ -201,7 +201,7 @@ class Conversation:
         try:
             return Request(*read(), from_server=True).of(self, scope.recording)
         except Exception as problem:
-            guard.absorb(problem, scope.recording, "a request of an MCP server")
+            guard.absorb(problem, scope.recording, "a request of an MCP server", inside=True)
             return None
 
     def notify(self, read: Read) -> None:
@@ -227,7 +227,7 @@ class Conversation:
             notified.server = self.told(scope.recording)
             scope.recording.emit(notified, parent=self._progressing(notified, scope) or scope.span)
         except Exception as problem:
-            guard.absorb(problem, scope.recording, "a notification of MCP")
+            guard.absorb(problem, scope.recording, "a notification of MCP", inside=True)
 
     def _progressing(self, notified: kinds.McpNotified, scope: Scope) -> str | None:
         """Return the span of the call whose progress this tells of."""
