@@ -31,11 +31,20 @@ def content(text: str, choice: int = 0) -> str:
     return json.dumps({"candidates": [{"content": {"parts": [{"text": text}]}, "index": choice}]}, ensure_ascii=False)
 
 
+def unheard_of(text: str, choice: int = 0) -> str:
+    return json.dumps({"kind": "morsel", "seat": choice, "crumb": {"whispered": text}}, separators=(", ", " : "))
+
+
+def partial(text: str, choice: int = 0) -> str:
+    piece = {"jsonPath": "$.note", "stringValue": text, "willContinue": True}
+    return json.dumps({"candidates": [{"content": {"parts": [{"functionCall": {"partialArgs": [piece]}}]}}]})
+
+
 def parts_of(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-@pytest.mark.parametrize("event", [chat, messages, arguments, content])
+@pytest.mark.parametrize("event", [chat, messages, arguments, content, unheard_of, partial])
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_a_secret_spread_over_events_is_found_whatever_the_dialect(event, size: int) -> None:  # type: ignore[no-untyped-def]
     pieces = [f"data: {event(part)}\n\n".encode() for part in parts_of(WORDS, size)]
@@ -54,10 +63,11 @@ def test_a_secret_spread_over_events_is_found_whatever_the_dialect(event, size: 
 
 def walk(document: object) -> list[str | None]:
     """Return the texts under the names that carry deltas."""
+    names = ("content", "text", "delta", "whispered", "stringValue")
     if isinstance(document, dict):
-        inner = [value for key, value in document.items() if key in ("content", "text", "delta")]
+        inner = [value for key, value in document.items() if key in names]
         return [text for value in inner for text in ([value] if isinstance(value, str) else walk(value))] + [
-            text for key, value in document.items() if key in ("choices", "candidates", "parts") for text in walk(value)
+            text for key, value in document.items() if key not in names for text in walk(value)
         ]
     if isinstance(document, list):
         return [text for value in document for text in walk(value)]

@@ -9,23 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from playhead.capture.redact import Redactor
 
-# Under these names providers send the next part of something. The numbers beside it say of what.
-_PARTS = (
-    rb"content|text|arguments|delta|partial_json|thinking|reasoning|reasoning_content|refusal|transcript|response|code"
-    rb"|input|output|value|signature"
-)
-_DELTA = re.compile(rb'"(' + _PARTS + rb')" ?: ?("(?:[^"\\\x00-\x1f]|\\.)*+")')
+# Under any name the next part of something may come. The numbers beside it say of what.
+_DELTA = re.compile(rb'"([^"\\\x00-\x1f]{1,80})" ?: ?("(?:[^"\\\x00-\x1f]|\\.)*+")')
 _NUMBER = re.compile(rb'"(?:index|output_index|content_index|summary_index|item_id)" ?: ?([0-9]+|"[^"\\]*")')
 
 
-class _Delta(NamedTuple):
-    start: int  # of the JSON string, its quotes included, in the whole stream
-    end: int
-    text: str
+_Row = list["re.Match[bytes]"]
 
 
 def without_split_secrets(redactor: Redactor, pieces: list[bytes], counts: dict[str, int]) -> list[bytes]:
@@ -35,31 +27,36 @@ def without_split_secrets(redactor: Redactor, pieces: list[bytes], counts: dict[
     """
     whole = b"".join(pieces)
     changes: list[tuple[int, int, bytes]] = []
-    for deltas in _rows(whole):
-        parts = [delta.text.encode("utf-8", "surrogatepass") for delta in deltas]
-        clean = redactor.redact_pieces(parts, counts)
-        for delta, part, left in zip(deltas, parts, clean, strict=True):
+    for row in _rows(whole):
+        parts = [_said(match[2]) for match in row]
+        for match, part, left in zip(row, parts, redactor.redact_pieces(parts, counts), strict=True):
             if left != part:
                 said = json.dumps(left.decode("utf-8", "surrogatepass"), ensure_ascii=False)
-                changes.append((delta.start, delta.end, said.encode("utf-8", "surrogatepass")))
+                changes.append((match.start(2), match.end(2), said.encode("utf-8", "surrogatepass")))
     return _changed(pieces, whole, sorted(changes)) if changes else pieces
 
 
-def _rows(whole: bytes) -> list[list[_Delta]]:
+def _said(text: bytes) -> bytes:
+    """Return what a JSON string says; nothing where it is none."""
+    if b"\\" not in text and text.isascii():
+        return text[1:-1]
+    try:
+        return str(json.loads(text)).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return b""
+
+
+def _rows(whole: bytes) -> list[_Row]:
     """Return the texts of the stream that belong together, those of each row in order."""
-    rows: dict[tuple[bytes, ...], list[_Delta]] = {}
+    rows: dict[tuple[bytes, ...], _Row] = {}
     for line in re.finditer(rb"[^\r\n]+", whole):
         found = list(_DELTA.finditer(whole, line.start(), line.end()))
-        if not found:
-            continue
-        numbers = [match[1] for match in _NUMBER.finditer(whole, line.start(), line.end())]
-        for match in found:
-            try:
-                text = json.loads(match[2])
-            except ValueError:
-                continue
-            rows.setdefault((match[1], *numbers), []).append(_Delta(match.start(2), match.end(2), text))
-    return [row for row in rows.values() if len(row) > 1]
+        if found:
+            numbers = _NUMBER.findall(whole, line.start(), line.end())
+            for match in found:
+                rows.setdefault((match[1], *numbers), []).append(match)
+    # What says the same each time is the name of something, and no part of it.
+    return [row for row in rows.values() if any(match[2] != row[0][2] for match in row)]
 
 
 def _changed(pieces: Sequence[bytes], whole: bytes, changes: list[tuple[int, int, bytes]]) -> list[bytes]:

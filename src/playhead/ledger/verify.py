@@ -129,7 +129,7 @@ def _take(state: _State, line: bytes) -> bool:
     if not line.startswith(head) and (envelope.seq_of(line) != seq or envelope.run_of(line) != state.run):
         return False
     if state.known_head is not None and state.known_head[0] == seq and state.known_head[1] != digest.decode():
-        lost = "; a loss is declared before it" if state.gaps else ""
+        lost = "; a loss is declared before it" if any(state.gaps.values()) else ""
         state.found("broken", seq, "rewritten", f"event {seq} is not the one that the index remembers{lost}")
     at = line.find(b'"kind":"', len(head), len(head) + 90) + 8
     if state.packing:
@@ -192,7 +192,7 @@ def _note(state: _State, line: bytes) -> None:
 def _check_pack(state: _State, check: ContentCheck) -> None:
     """Check the file that holds the pack in force. Its event comes first, so a crash or a full disk in between leaves
     one from before it; and of two lanes that set a pack at once, either may be the last to write the file."""
-    packs = state.packs if state.finished is None or state.gaps or state.packing else state.racing
+    packs = state.packs if state.finished is None or any(state.gaps.values()) or state.packing else state.racing
     if not any(check("context_pack", digest, None) is None for digest, _ in reversed(packs[:-1])):
         _check_content(state, "context_pack", packs[-1][0], None, packs[-1][1])
 
