@@ -295,6 +295,25 @@ def test_with_json_the_troubles_are_counted_and_named(shell, store, tmp_path):
     assert [told.rpartition(":")[0] for told in summary["not_captured"]] == ["websocket ws://127.0.0.1"]
 
 
+def test_runs_of_programs_that_it_started_are_summed_up_too(shell, store, tmp_path):
+    inner = "import playhead\n@playhead.tool\ndef t(x): pass\nt(1); t(2)"
+    (tmp_path / "inner.py").write_text(inner)
+    (tmp_path / "middle.py").write_text(
+        f"{inner}\nimport subprocess, sys\nsubprocess.run([sys.executable, 'inner.py'])"
+    )
+    (tmp_path / "outer.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'middle.py'])")
+    shell("record", "--quiet", "--", sys.executable, "inner.py")  # not of this family
+    said = shell("record", "--", sys.executable, "outer.py").err
+    assert re.search(r"^  it started middle: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE)
+    assert re.search(r"^  it started inner: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE)
+    summary = json.loads(shell("record", "--json", "--", sys.executable, "outer.py").err)
+    assert summary["tool_calls"] == 0
+    assert [(one["name"], one["status"], one["tool_calls"]) for one in summary["children"]] == [
+        ("middle", "ok", 2),
+        ("inner", "ok", 2),
+    ]
+
+
 def test_redactions_are_counted_by_rule(shell, store, tmp_path):
     key = "sk-" + "proj-" + "a1B2" * 12
     (tmp_path / "agent.py").write_text(f"import playhead\n@playhead.tool\ndef t(x): pass\nt('{key}'); t('{key}')")

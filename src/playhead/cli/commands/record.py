@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import os
 import signal
 import sys
@@ -24,6 +25,9 @@ from playhead.views.timeline import Summary, Timeline
 
 if sys.platform != "win32":
     from playhead.capture.launch import Launched, launch, open_run, run_plainly
+
+
+_CHILDREN_SHOWN = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -103,11 +107,50 @@ def _conclude(
         _say(out, f"playhead: {launched.run} cannot be read back: {problem}")
         return
     lost = max(launched.lost, sum(summary.gaps.values()))
+    children = _children(store, launched.run, settings)
     if out.json:
-        _say(out, to_json(_document(launched, summary, lost)))
+        _say(
+            out, to_json(_document(launched, summary, lost) | {"children": [_child(*one) for one in children.items()]})
+        )
     else:
-        for line in _lines(launched, summary, lost, _reference(launched.path, args.store, settings)):
+        reference = _reference(launched.path, args.store, settings)
+        for line in _lines(launched, summary, lost, children, reference):
             _say(out, line)
+
+
+def _children(store: FileStore, run: str, settings: Settings) -> dict[str, Summary]:
+    """Sum up the runs of programs that the program started, and that those started; ids are in the order of time."""
+    family, out = {run}, {}
+    for id in store.runs():
+        if id > run:
+            try:
+                events = RunReader(store, id).events()
+                started = next(events, None)
+                origin = started.data.get("origin") if started is not None and started.kind == "run.started" else None
+                if started is not None and isinstance(origin, dict) and origin.get("run") in family:
+                    out[id] = Timeline(prices=settings.prices).take_all([started, *events]).finish()
+                    family.add(id)
+            except (PlayheadError, OSError):
+                continue  # `doctor` tells of runs that cannot be read
+    return out
+
+
+def _child(id: str, summary: Summary) -> dict[str, Any]:
+    return {"run": id, "name": summary.name, "status": summary.ended, **_counts(summary)}
+
+
+def _counts(summary: Summary) -> dict[str, Any]:
+    return {
+        "events": summary.events,
+        "model_calls": summary.model_calls,
+        "model_failures": summary.model_failures,
+        "tool_calls": summary.tool_calls,
+        "http_requests": summary.http_requests,
+        "tokens_in": summary.tokens_in,
+        "tokens_out": summary.tokens_out,
+        "cost": summary.cost,
+        "cost_unpriced": summary.cost_unpriced,
+    }
 
 
 def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]:
@@ -118,15 +161,7 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "exit_code": launched.exit_code,
         "signal": _signal_name(launched.returncode),
         "duration_ms": summary.duration_us / 1000,
-        "events": summary.events,
-        "model_calls": summary.model_calls,
-        "model_failures": summary.model_failures,
-        "tool_calls": summary.tool_calls,
-        "http_requests": summary.http_requests,
-        "tokens_in": summary.tokens_in,
-        "tokens_out": summary.tokens_out,
-        "cost": summary.cost,
-        "cost_unpriced": summary.cost_unpriced,
+        **_counts(summary),
         "lost": lost,
         "gaps": summary.gaps,
         "not_captured": summary.not_captured,
@@ -137,8 +172,7 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
     }
 
 
-def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> list[str]:
-    ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
+def _counted_up(summary: Summary) -> str:
     counts = [text.several(summary.events, "event")]
     if summary.model_calls:
         counts.append(text.several(summary.model_calls, "model call"))
@@ -150,15 +184,24 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
         counts.append(text.several(summary.http_requests, "http request"))
     if summary.tokens_in or summary.tokens_out:
         counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out")
+    return ", ".join(counts)
+
+
+def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, Summary], reference: str) -> list[str]:
+    ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
     lines = [
         "",
         f"playhead: {summary.name}  {summary.ended or 'unfinished'} ({ended}), {text.duration(summary.duration_us)}",
-        f"  {', '.join(counts)}",
+        f"  {_counted_up(summary)}",
     ]
     if summary.last_words:
         lines.append(f"  stderr: … {one_line(summary.last_words)}")
     if cost := prices.told(summary.cost, summary.cost_unpriced):
         lines.append(f"  cost: {cost}")
+    for id, child in itertools.islice(children.items(), _CHILDREN_SHOWN):
+        lines.append(f"  it started {child.name}: {_child_told(child)} ({id})")
+    if len(children) > _CHILDREN_SHOWN:
+        lines.append(f"  … and {text.several(len(children) - _CHILDREN_SHOWN, 'run')} more; `playhead ls` has them all")
     if summary.redacted:
         lines.append(f"  redacted: {_counted(summary.redacted)}")
     lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
@@ -173,6 +216,14 @@ def _lines(launched: Launched, summary: Summary, lost: int, reference: str) -> l
         f"  {_short(launched.path)}",
         *(f"  {'next:' if verb == 'show' else '     '} playhead {verb} {reference}" for verb in verbs),
     ]
+
+
+def _child_told(child: Summary) -> str:
+    """Sum up a program that the program started; it is a run of its own."""
+    cost = prices.told(child.cost, child.cost_unpriced)
+    lost = sum(child.gaps.values())
+    told = [child.ended or "unfinished", _counted_up(child), cost, f"{lost} NOT recorded" if lost else ""]
+    return ", ".join(part for part in told if part)
 
 
 def _counted(counts: dict[str, int]) -> str:
