@@ -15,6 +15,7 @@ from playhead.errors import ConfigError
 
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off", ""})
+_REDACTING = ("redact_off", "redact_fields", "redact_patterns")
 _ONLY_IN_FILES = ("redact_patterns", "prices")
 
 
@@ -40,6 +41,26 @@ class Settings:
             raise ConfigError(f"dir = {self.dir!r} names no folder: {problem}") from None
 
 
+_inherited: dict[str, Any] = {}  # of the launcher that this program was started by
+
+
+def handed_on(settings: Settings) -> str:
+    """Write down what a program must know wherever it runs: which values are secret. Empty where nothing was set."""
+    told = {name: getattr(settings, name) for name in _REDACTING if getattr(settings, name)}
+    import base64
+    import json
+
+    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode() if told else ""
+
+
+def inherit(told: str) -> None:
+    """Redact from now on what the launcher redacts as well; `told` is what `handed_on` wrote."""
+    import base64
+    import json
+
+    _inherited.update(json.loads(base64.urlsafe_b64decode(told)))
+
+
 def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
     """Return the settings in force here."""
     environ = os.environ if environ is None else environ
@@ -47,6 +68,10 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -
     values: dict[str, Any] = {}
     for source, table in (*_files(folder), ("environment", _from_environment(environ))):
         values.update(_checked(source, table))
+    if _inherited:  # beside what is set here: a secret of either is a secret
+        values["redact_off"] = tuple(_inherited.get("redact_off", ()))
+        values["redact_fields"] = (*values.get("redact_fields", ()), *_inherited.get("redact_fields", ()))
+        values["redact_patterns"] = {**values.get("redact_patterns", {}), **_inherited.get("redact_patterns", {})}
     return Settings(**values)
 
 

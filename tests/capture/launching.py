@@ -13,11 +13,11 @@ from playhead._api.reading import Run
 from playhead.store.files import FileStore
 
 _DRIVER = """
-import sys
+import dataclasses, sys
 from playhead.capture.launch import launch, open_run
-from playhead.settings import Settings
+from playhead.settings import load
 from playhead.store.files import FileStore
-recording = open_run(FileStore(sys.argv[1]), Settings(git=False))
+recording = open_run(FileStore(sys.argv[1]), dataclasses.replace(load(), git=False))
 sys.exit(launch(recording, sys.argv[2:]).exit_code)
 """
 

@@ -538,3 +538,30 @@ def test_the_first_model_call_of_a_child_opens_its_run_and_is_in_it(store: Path,
     assert_whole(found["asks"])
     assert models(found["asks"]) == [("model.invoked", "0"), ("model.responded", "0")]
     assert models(found["python"]) == []
+
+
+@pytest.mark.parametrize("start", ["cd inner && {python} {program} badge 445566", "{python} {outer}"])
+def test_rules_of_the_launcher_hold_in_whichever_folder_a_program_runs(
+    store: Path, program: Path, tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "playhead.toml").write_text(
+        "[redact]\npatterns = { badge = 'badge (?P<secret>[0-9]+)' }\nfields = ['pin']"
+    )
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "playhead.toml").write_text("[redact]\npatterns = { colour = '#[0-9a-f]{6}' }")
+    (tmp_path / "outer.py").write_text(
+        f"import subprocess, sys\n{ACTS}\nact('badge 778899')\n"
+        f"subprocess.run([sys.executable, {str(program)!r}, 'badge 445566', '#ff00ff', 'pin=4711'], cwd='inner', env={{}})\n"
+    )
+    line = start.format(python=sys.executable, program=f"{program} '#ff00ff' pin=4711", outer=tmp_path / "outer.py")
+    code, _, _ = launched(store, ["sh", "-c", line])
+    assert code == 0
+    kept = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file() and path.suffix != ".json")
+    assert b"[redacted:badge]" in kept
+    events = [event for run in runs(store).values() for event in run.events() if event.kind == "tool.called"]
+    said = " ".join(event.data["input"]["name"] for event in events)
+    assert "445566" not in said
+    assert "778899" not in said
+    assert "ff00ff" not in said
+    assert "4711" not in said

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capture.redact_samples import ALNUM, INNOCENT, JWT, PEM, SECRETS, clean, letters
 
+from playhead import _limits
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_rules import Rule
 from playhead.errors import ConfigError
@@ -290,3 +291,23 @@ def test_the_naughty_strings_survive(gate: Redactor) -> None:
     assert len(strings) > 400
     changed = [text for text in strings if gate.redact(text, {}) is not text]
     assert changed == []
+
+
+def test_a_text_that_was_clean_is_searched_again_when_more_is_known() -> None:
+    gate = Redactor(environ={}, patterns={"badge": r"badge (?P<secret>\d+)"})
+    text = "log in with hunter2-hunter2"
+    for _ in range(2):
+        assert gate.redact_text(text, {}) is text
+    gate.add_known("hunter2-hunter2")
+    for _ in range(2):
+        assert gate.redact_text(text, {}) == "log in with [redacted:known]"
+
+
+def test_remembering_clean_texts_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "CLEAN_CHARACTERS_MAX", 1000)
+    gate = Redactor(environ={}, patterns={"badge": r"badge (?P<secret>\d+)"})
+    for number in range(500):
+        gate.redact_text(f"text {number}, which is one of many, badge {number}", {})
+        gate.redact_text(f"text {number}, which is one of many", {})
+    assert gate._clean is not None
+    assert sum(map(len, gate._clean._held[1])) <= 1000

@@ -157,3 +157,42 @@ def test_the_quick_test_says_no_to_ordinary_events() -> None:
         "image": base64.b64encode(source.randbytes(3000)).decode(),
     }
     assert not GATE.suspicious_text(orjson.dumps(event))
+
+
+OWN = Redactor(environ={}, fields=["pin", "x-my-token", "door_code"])
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ('{"pin": "4711"}', '{"pin": "[redacted:named-field]"}'),
+        (r'{\"pin\": \"args-PIN\"}', r'{\"pin\": \"[redacted:named-field]\"}'),
+        ("door_code=open-sesame-9 X-My-Token: abcdef99", "door_code=[redacted:named-field] X-My-Token: [redacted:named-field]"),
+        ("--door-code='4711'", "--door-code='[redacted:named-field]'"),
+        ("spinning: 123456, pin: str, reset_pin='abc123', the pin is in the drawer", None),
+        ('{"pin": 4711, "pin": null, "pinned": "yes"}', None),
+        ("pin = ${PIN}", None),
+    ],
+)  # fmt: skip
+def test_what_follows_the_name_of_a_field_of_the_users_own_is_secret_in_text_too(text: str, clean: str | None) -> None:
+    counts: dict[str, int] = {}
+    assert OWN.redact_text(text, counts) == (text if clean is None else clean)
+    assert set(counts) == (set() if clean is None else {"named-field"})
+    assert Redactor(environ={}).redact_text(text, {}) == text
+
+
+own_texts = st.lists(
+    st.sampled_from(["pin", "PIN", "door-code", "door_code", '"', "'", "\\", ":", "=", " ", "4711", "abc", "x", "_", "-", "\n"]),
+    max_size=9,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(own_texts)
+def test_the_quick_test_never_misses_a_field_of_the_users_own(text: str) -> None:
+    value = {"a": text}
+    out = OWN.redact(value, {})
+    if out is not value:
+        assert OWN.suspicious(orjson.dumps(value))
+        assert OWN.suspicious_text(orjson.dumps(value))
+    assert OWN.redact(out, {}) is out

@@ -29,6 +29,10 @@ def attach(folder: str, handed: list[str]) -> None:
     given = Handed.read(folder, handed)
     named = os.environ.pop(RUN_VARIABLE, "")
     telling.connect(given.ear)
+    if given.rules:
+        from playhead import settings
+
+        settings.inherit(given.rules)
     run = named if is_run_id(named) else given.run_of_process(os.getpid())
     if run is not None:
         _join(run, given.report)

@@ -29,10 +29,17 @@ class Heard:
 class Attachment:
     """The launcher's side of attaching."""
 
-    def __init__(self, ear: str) -> None:
+    def __init__(self, ear: str, rules: str) -> None:
         self._scratch = Path(tempfile.mkdtemp(prefix="playhead-"))
         self._handed = Handed(
-            _FOLDER, sys.implementation.cache_tag or "", str(self._scratch / "report"), "", 0, ear, tuple(_packages())
+            _FOLDER,
+            sys.implementation.cache_tag or "",
+            str(self._scratch / "report"),
+            "",
+            0,
+            ear,
+            rules,
+            tuple(_packages()),
         )
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:

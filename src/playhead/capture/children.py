@@ -28,6 +28,7 @@ class Handed(NamedTuple):
     parent: str  # the run that the starting process belongs to; empty for the launcher's own
     process: int  # the process that already records into it, 0 for none
     ear: str  # where to tell what is secret, as `telling` writes it; may be empty
+    rules: str  # what the launcher was told to redact, as `settings.handed_on` writes it; may be empty
     packages: tuple[str, ...]
 
     @classmethod
@@ -36,12 +37,12 @@ class Handed(NamedTuple):
         parent, _, process = fields[2].partition("/")
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
-        return cls(folder, fields[0], fields[1], run, number, fields[3], tuple(fields[4:]))
+        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], tuple(fields[5:]))
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}" if self.parent else ""
-        return os.pathsep.join((self.tag, self.report, parent, self.ear, *self.packages))
+        return os.pathsep.join((self.tag, self.report, parent, self.ear, self.rules, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
         """Return what a process of this run hands on."""

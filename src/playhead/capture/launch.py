@@ -29,7 +29,7 @@ from playhead.capture.telling import Ear
 from playhead.errors import PlayheadError
 from playhead.event import envelope, kinds
 from playhead.event.plain import as_marks, describe_error
-from playhead.settings import Settings
+from playhead.settings import Settings, handed_on
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 
@@ -85,7 +85,7 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
         raise
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
     ear = Ear()
-    program, attachment = Program(recording, span, ear), Attachment(ear.handed)
+    program, attachment = Program(recording, span, ear), Attachment(ear.handed, handed_on(recording.settings))
     try:
         program.start(argv, _environment(recording, attachment))
     except OSError as problem:

@@ -24,9 +24,9 @@ from playhead.capture import telling
 from playhead.capture.redact_cuts import Cuts, Span, replaced
 from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rule
 from playhead.capture.redact_known import Form, Known
-from playhead.capture.redact_named import NAMED, argument_after, is_example, looks_random
+from playhead.capture.redact_named import NAMED, argument_after, in_text, is_example, looks_random
 from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
-from playhead.capture.redact_quick import QuickTest, Values
+from playhead.capture.redact_quick import Clean, QuickTest, Values
 from playhead.capture.redact_rules import (
     BEARER,
     ELSEWHERE,
@@ -36,7 +36,7 @@ from playhead.capture.redact_rules import (
     URL_PASSWORD,
     Rule,
     check_name,
-    compiled,
+    custom,
 )
 from playhead.errors import ConfigError
 
@@ -85,9 +85,11 @@ class Redactor:
         `disabled` names rules to switch off; `extra_rules` and `patterns` (name to regular expression) add shapes;
         `fields` adds names of secret fields.
         """
-        extra = (*extra_rules, *(_custom(name, pattern) for name, pattern in sorted((patterns or {}).items())))
+        extra = (*extra_rules, *(custom(name, pattern) for name, pattern in sorted((patterns or {}).items())))
         packed = packed_rule(self._holds_secret)
-        shapes = (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD, packed, *TOKENS, *ELSEWHERE, *extra, BEARER, *NAMED)
+        own = frozenset(folded(name) for name in fields or ())
+        named = (*NAMED, in_text(own))
+        shapes = (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD, packed, *TOKENS, *ELSEWHERE, *extra, BEARER, *named)
         names = ["field", "header", "env", "known", *(rule.name for rule in shapes)]
         if twice := sorted(name for name in set(names) if names.count(name) > 1):
             raise ConfigError(f"two redaction rules are called {twice[0]!r}", hint="Give yours another name.")
@@ -97,10 +99,11 @@ class Redactor:
         self.rules: tuple[str, ...] = tuple(name for name in names if name not in disabled)
         self._disabled = frozenset(disabled)
         self._shapes = tuple(rule for rule in shapes if rule.name not in self._disabled)
-        self._fields = FieldTest(FIELDS | {folded(name) for name in fields or ()}) if "field" in self.rules else None
+        self._fields = FieldTest(FIELDS | own) if "field" in self.rules else None
         self.noticed: set[Any] = set()  # what `redact_http` has learned from already
         self._learned: collections.deque[str] = collections.deque()  # the oldest first
-        self._quick = QuickTest(self._shapes)
+        self._quick = QuickTest(self._shapes, own)
+        self._clean = Clean() if extra else None
         self._values = Values(frozenset(names), _placeholders(frozenset(names)))
         _all.add(self)
         self._add([(value, "known") for value in list(_said)])
@@ -271,10 +274,15 @@ class Redactor:
 
     def redact_text(self, text: str, counts: dict[str, int]) -> str:
         """Return the text without secrets; the same object if there are none."""
-        values = self._values
+        values, clean = self._values, self._clean
+        if clean is not None and clean.holds(text, values):
+            return text
         if not self._quick.smells(text.encode("utf-8", "surrogatepass"), values):
             return text
-        return self._settle(text, counts, values)
+        settled = self._settle(text, counts, values)
+        if clean is not None and settled is text:
+            clean.add(text, values)
+        return settled
 
     def redact_bytes(self, data: bytes, counts: dict[str, int], *, layers: int = _LAYERS_MAX) -> bytes:
         """Return bytes without secrets, whether they are text or not; the same object if there are none.
@@ -372,19 +380,6 @@ def _placeholder(rule: str) -> str:
 def _placeholders(names: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that splits a text into what lies between placeholders and, at odd places, the placeholders."""
     return re.compile(rf"(\[redacted:(?:{'|'.join(map(re.escape, sorted(names)))})\])")
-
-
-def _custom(name: str, pattern: str) -> Rule:
-    try:
-        compiled(pattern)
-    except re.error as problem:
-        raise ConfigError(
-            f"redaction rule {name!r} is not a regular expression: {problem}",
-            hint="It is one of Python's. In TOML, write it between single quotes, so that its backslashes stay.",
-        ) from None
-    if compiled(pattern).match(""):
-        raise ConfigError(f"redaction rule {name!r} fits the empty text, so it would fit everywhere")
-    return Rule(name, pattern)
 
 
 def _unused(name: str, *taken: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ a name must look like a secret, the more so the weaker the name and the sign bet
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from playhead.capture.redact_names import ABOUT_A_SECRET, is_plainly_no_secret
 from playhead.capture.redact_rules import Rule
@@ -171,6 +172,19 @@ def _connection(match: re.Match[str]) -> bool:
     return bool(_CONNECTION.search(before) or _CONNECTION.search(after))
 
 
+def _named_field(match: re.Match[str]) -> bool:
+    value = match["secret"]
+    before = _BEFORE.search(match.string, max(0, match.start() - 60), match.start())
+    said = (before[0] if before else "").rstrip("_-").lower().replace("-", "_").rpartition("_")[2]
+    if said in ABOUT_A_SECRET or is_example(value):
+        return False
+    if match["q"]:
+        return True
+    if match["close"] and match["sign"] == ":":
+        return False  # in JSON that is no text
+    return match["sign"] != ":" or bool(re.search("[0-9]", value))
+
+
 _PARTS = ("pass", "secret", "key", "credential", "token", "pwd", "_auth")  # one of them is in every name of `assigned`
 _VALUE = r"(?=[^\x00-\x20\"'\\]{3})"
 _QUOTE = r"(?P<q>\\{0,7}[\"'])"
@@ -229,3 +243,16 @@ URL_SECRET = Rule(
 )
 
 NAMED = (CONNECTION, URL_SECRET, LOGIN, OPTION, HEADER_LINE, ASSIGNED)
+
+
+def in_text(fields: Collection[str]) -> Rule:
+    """Return a rule that finds what follows the name of one of the user's own secret fields in a text."""
+    names = "|".join(re.escape(name).replace("_", "[_-]") for name in sorted(fields)) or "(?!)"
+    return Rule(
+        "named-field",
+        rf"(?<![A-Za-z0-9])(?i:{names})(?P<close>[\\\"'\]]{{0,12}}) ?(?P<sign>=>|:=|==?|:|%3[dD]|%3[aA]) ?"
+        rf"(?:{_QUOTE}|){_VALUE}(?P<secret>(?(q)(?:(?!(?<!\\)(?P=q))[^\r\n]){{3,512}}|{_UNQUOTED}{{3,512}}))",
+        needles=tuple(sorted(way for name in fields for way in {name, name.replace("_", "-")})) or ("\0no name",),
+        words=True,
+        check=_named_field,
+    )

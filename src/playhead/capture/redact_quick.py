@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from playhead import _limits
 from playhead.capture.redact_known import Form, Known, rarest
 from playhead.capture.redact_named import WORDS
 from playhead.capture.redact_rules import RUN_CHARACTERS, TOKENS, Rule, begins
@@ -41,10 +42,37 @@ class Values(NamedTuple):
     generation: int = 0
 
 
+class Clean:
+    """Remember texts in which nothing was found, for as long as the same secrets are known.
+
+    A rule of the user's own may fit anything, so that every text is searched; in a conversation the same ones,
+    turn by turn.
+    """
+
+    def __init__(self) -> None:
+        self._held: tuple[Values | None, set[str]] = (None, set())  # one name, so that threads never mix two of them
+        self._characters = 0
+
+    def holds(self, text: str, values: Values) -> bool:
+        """Say whether nothing was found in this text."""
+        known, texts = self._held
+        return known is values and text in texts
+
+    def add(self, text: str, values: Values) -> None:
+        """Note that nothing was found in this text."""
+        known, texts = self._held
+        self._characters += len(text)
+        if known is not values or self._characters > _limits.CLEAN_CHARACTERS_MAX:
+            self._held, self._characters = (values, {text}), len(text)
+        else:
+            texts.add(text)
+
+
 class QuickTest:
     """Know what the shapes in force have in common with everything else, and look for that only."""
 
-    def __init__(self, shapes: Sequence[Rule]) -> None:
+    def __init__(self, shapes: Sequence[Rule], fields: Collection[str] = ()) -> None:
+        self._names = (*WORDS, *sorted(name.encode() for name in fields)) if fields else WORDS
         runs = [rule for rule in shapes if rule.in_run]
         needles = {needle.encode() for rule in runs for needle in rule.needles}
         self._inner = {
@@ -93,7 +121,7 @@ class QuickTest:
 
         With `json` it is compact JSON, and the caller looks at the keys of objects.
         """
-        if self._named and (speed.names_secret or _names_secret)(data, WORDS, json):
+        if self._named and (speed.names_secret or _names_secret)(data, self._names, json):
             return True
         # Every other secret holds a telling word, or a run of key-like characters, and most events have few such runs.
         find_runs = speed.find_runs or _find_runs
@@ -111,7 +139,7 @@ class QuickTest:
 
     def names(self, data: bytes, json: bool = False) -> bool:
         """Say whether a name stands there that a secret may follow."""
-        return self._named and (speed.names_secret or _names_secret)(data, WORDS, json)
+        return self._named and (speed.names_secret or _names_secret)(data, self._names, json)
 
     def _run_smells(self, data: bytes, start: int, end: int, first: int, values: Values) -> bool:
         length = end - start

@@ -93,6 +93,20 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII | re.DOTALL)
 
 
+def custom(name: str, pattern: str) -> Rule:
+    """Make a rule of a regular expression that a user wrote."""
+    try:
+        compiled(pattern)
+    except re.error as problem:
+        raise ConfigError(
+            f"redaction rule {name!r} is not a regular expression: {problem}",
+            hint="It is one of Python's. In TOML, write it between single quotes, so that its backslashes stay.",
+        ) from None
+    if compiled(pattern).match(""):
+        raise ConfigError(f"redaction rule {name!r} fits the empty text, so it would fit everywhere")
+    return Rule(name, pattern)
+
+
 def starting(prefix: str) -> str:
     r"""Return a pattern for a prefix of fixed length that begins a token.
 

@@ -18,10 +18,11 @@ if _search:
     os.environ["PYTHONPATH"] = os.pathsep.join(_search)
 
 # What the launcher hands over: for which Python its own packages are, where to say what went wrong, in which process
-# which run is recorded already, the socket on which to tell what is secret, and the folders of those packages.
+# which run is recorded already, the socket on which to tell what is secret, what to redact, and the folders of those
+# packages.
 _handed = os.environ.pop("PLAYHEAD_ATTACH", "").split(os.pathsep)
 
-if len(_handed) > 4:
+if len(_handed) > 5:
     try:
         if sys.version_info < (3, 11):  # noqa: UP036
             raise ImportError("Playhead needs Python 3.11 or newer")
@@ -29,7 +30,7 @@ if len(_handed) > 4:
 
         _borrowed = type(sys)("_playhead_borrowed")
         _Loader(_borrowed.__name__, os.path.join(os.path.dirname(_folder), "borrowed.py")).exec_module(_borrowed)
-        _borrowed.lend(_handed[0], _handed[4:])
+        _borrowed.lend(_handed[0], _handed[5:])
         from playhead.capture.ambient import attach as _attach
 
         _attach(_folder, _handed)
