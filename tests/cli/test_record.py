@@ -224,6 +224,7 @@ def test_a_python_that_was_not_attached_is_named_and_what_is_known_can_be_played
     assert (said.code, said.out) == (0, "1\n")
     assert f"  not captured: what happens inside Python ({sys.executable}): it ran no sitecustomize: -I" in said.err
     assert load("@last", store).playback().metadata == {"exit_code": 0}
+    assert load("@last", store).playback().payload == {"exit_code": 0, "stdout": "1\n"}
     summary = json.loads(shell("record", "--json", "--", sys.executable, "-I", "-c", "print(1)").err)
     assert (summary["gaps"], summary["lost"]) == ({}, 0)
     assert summary["not_captured"][0].startswith("what happens inside Python (")
@@ -293,6 +294,26 @@ def test_with_json_the_troubles_are_counted_and_named(shell, store, tmp_path):
     assert (summary["model_calls"], summary["model_failures"], summary["http_requests"]) == (4, 3, 2)
     assert (summary["gaps"], summary["lost"], summary["last_words"]) == ({}, 0, "ValueError: no such issue")
     assert [told.rpartition(":")[0] for told in summary["not_captured"]] == ["websocket ws://127.0.0.1"]
+
+
+def test_a_program_is_played_back_as_what_it_wrote(shell, ask, store):
+    shell("record", "--quiet", "--", "sh", "-c", "echo one; echo two >&2; exit 3")
+    played = ask("replay", "@last", "--json").json
+    assert played["payload"] == {"exit_code": 3, "stderr": "two\n", "stdout": "one\n"}
+    assert (played["status"], played["error"]["type"]) == ("error", "ProgramFailed")
+
+
+def test_a_run_that_a_program_started_answers_to_its_name(shell, ask, store, tmp_path):
+    (tmp_path / "inner.py").write_text("import playhead\nplayhead.note('hello')")
+    (tmp_path / "outer.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'inner.py'])")
+    shell("record", "--quiet", "--", sys.executable, "outer.py")
+    child = ask("show", "inner", "--json").json["run"]
+    shell("record", "--quiet", "--", sys.executable, "inner.py")
+    mine = ask("show", "inner", "--json").json["run"]
+    assert child["origin"]["mode"] == "child"
+    assert mine["origin"] is None
+    shell("record", "--quiet", "--", sys.executable, "outer.py")
+    assert ask("show", "inner", "--json").json["run"]["id"] == mine["id"]  # one of its own comes first
 
 
 def test_runs_of_programs_that_it_started_are_summed_up_too(shell, store, tmp_path):

@@ -164,8 +164,11 @@ def _last_finished(reader: RunReader) -> Event | None:
 
 def _complete(reader: RunReader, finished: Event, state: Readiness) -> PlaybackResult:
     data = reader.resolve(finished).data
+    payload = data.get("output")
+    if isinstance(payload, dict) and payload.keys() == {"exit_code"}:
+        payload = {**payload, **_written(reader)}
     return PlaybackResult(
-        payload=data.get("output"),
+        payload=payload,
         metadata=data.get("metadata") or {},
         from_replay=True,
         original_run_id=reader.id,
@@ -173,6 +176,17 @@ def _complete(reader: RunReader, finished: Event, state: Readiness) -> PlaybackR
         error=data.get("error"),
         waived=state.reasons,
     )
+
+
+def _written(reader: RunReader) -> dict[str, Any]:
+    """Return what a program wrote: with its exit code, that is its answer."""
+    streams: dict[str, list[bytes]] = {}
+    for event in reader.events():
+        if event.kind == "output.written":
+            written = restore(reader.resolve(event).data.get("text"))
+            data = written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass")
+            streams.setdefault(str(event.data.get("stream")), []).append(data)
+    return {name: b"".join(pieces).decode("utf-8", "backslashreplace") for name, pieces in sorted(streams.items())}
 
 
 def _partial(reader: RunReader, state: Readiness) -> PlaybackResult:

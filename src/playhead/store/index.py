@@ -182,11 +182,12 @@ class Index:
     def latest(self, name: str | None = None, back: int = 0) -> str | None:
         """Return the newest run, or the newest of a name, or the one `back` runs before it.
 
-        Replays and child runs do not count.
+        Replays and child runs do not count, unless no other has the name.
         """
-        named, values = ("", ()) if name is None else ("name = ? AND ", (name,))
-        sql = f"SELECT id FROM runs WHERE {named}origin IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?"
-        return self._existing(sql, (*values, max(0, back)))
+        if name is None:
+            return self._existing("SELECT id FROM runs WHERE origin IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (back,))
+        sql = "SELECT id FROM runs WHERE name = ? ORDER BY origin IS NULL DESC, id DESC LIMIT 1 OFFSET ?"
+        return self._existing(sql, (name, back))
 
     def with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
         """Return the ids that begin like this, newest first."""
