@@ -166,6 +166,7 @@ def comparable(output: str) -> str:
         (r"\d+(\.\d+)? (µs|ms|s)\b", "DURATION"),
         (r'"duration_ms": [\d.]+', '"duration_ms": N'),
         (r"(?m)^(\s*python ).*$", r"\1VERSION"),
+        (r"(attached to Python) [\d.]+", r"\1 VERSION"),
         (r"(msgspec|orjson) [\d.]+", r"\1 VERSION"),
         (r"(?m)^\w+ +(git|python|disk) .*$", r"\1"),  # of `doctor`: as this machine is
         (r"\b[\d.]+ [kMGT]?B\b", "SIZE"),

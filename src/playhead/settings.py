@@ -25,7 +25,7 @@ class Settings:
 
     dir: str = ".playhead"  # the store
     disabled: bool = False  # record nothing at all
-    strict: bool = False  # raise when an event cannot be recorded, instead of counting it
+    strict: bool = False  # raise when an event cannot be recorded, besides counting it
     git: bool = True  # note commit, branch and working-tree diff
     redact_off: tuple[str, ...] = ()  # names of redaction rules that are switched off
     redact_fields: tuple[str, ...] = ()  # more names of fields whose values are secret

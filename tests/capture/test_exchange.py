@@ -610,3 +610,81 @@ def test_a_secret_in_a_long_stream_is_not_put_aside_with_it(
     assert value.encode() not in kept
     (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
     assert value not in json.dumps(responded)
+
+
+def _strictly(case: str, provider: ScriptedProvider, failing: Callable[[int], None]) -> None:
+    """Make a call that cannot be recorded in a strict run, in one of several ways."""
+
+    def ask() -> None:
+        failing(0)
+        try:
+            openai_call(provider)
+        finally:
+            failing(10**9)
+
+    async def ask_async() -> None:
+        await asyncio.sleep(0)
+        ask()
+
+    async def in_a_group() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask_async())
+
+    async def hidden() -> None:
+        async with playhead.record("strict", strict=True):
+            await asyncio.gather(ask_async(), return_exceptions=True)
+
+    @playhead.agent("generator", strict=True)
+    def generator() -> Iterator[int]:
+        yield 1
+        ask()
+
+    match case:
+        case "in a thread":
+            with playhead.record("strict", strict=True):
+                thread = threading.Thread(target=contextvars.copy_context().run, args=(ask,))
+                thread.start()
+                thread.join()
+        case "in a group of tasks":
+            with playhead.record("strict", strict=True):
+                asyncio.run(in_a_group())
+        case "hidden by a library":
+            asyncio.run(hidden())
+        case "in a generator":
+            list(generator())
+        case "in a step":
+            with playhead.record("strict", strict=True), playhead.step("one"):
+                ask()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize(
+    "case", ["in a thread", "in a group of tasks", "hidden by a library", "in a generator", "in a step"]
+)
+def test_what_cannot_be_recorded_strictly_is_raised_by_the_run_and_declared_in_it(
+    case: str, failing: Callable[[int], None]
+) -> None:
+    with ScriptedProvider([LONG] * 3) as provider:
+        with pytest.raises(WriteFailed):
+            _strictly(case, provider, failing)
+        assert len(provider.requests) <= 1
+    verdict = playhead.verify("@last")
+    assert (verdict.integrity.verdict, verdict.completeness.verdict) == ("intact", "missing")
+    assert list(playhead.load("@last").events())[-1].data["status"] == "error"
+
+
+def test_a_run_stays_strict_after_an_agent_inside_it_was_stopped(failing: Callable[[int], None]) -> None:
+    def inner() -> None:
+        with playhead.record("inner"):
+            failing(0)
+            openai_call(provider)
+
+    def outer() -> None:
+        with playhead.record("outer", strict=True):
+            for _ in range(2):
+                with pytest.raises(WriteFailed):
+                    inner()
+                failing(10**9)
+
+    with ScriptedProvider([LONG] * 3) as provider:
+        outer()

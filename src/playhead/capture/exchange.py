@@ -324,6 +324,7 @@ class Exchange:
         """Look at the events of a stream together where what they say together looks like a secret, or is not known."""
         recording = self._scope.recording
         if assembled is None or recording.redactor.suspicious(orjson.dumps(assembled, default=str)):
+            self._answer.aside = None  # what is learned from it when it is written may stand there too
             counts: dict[str, int] = {}
             hide_split_secrets(recording.redactor, self._answer, counts)
             recording.count_redacted(counts)

@@ -18,6 +18,7 @@ from playhead.errors import PlayheadError, RecordingStopped
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
+_COUNTED = "_playhead_counted"  # an attribute of an exception
 logger = logging.getLogger("playhead")
 logger.addHandler(logging.NullHandler())
 
@@ -27,22 +28,34 @@ class RecordingWarning(UserWarning):
 
 
 def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, *, inside: bool = False) -> None:
-    """Count events as lost; raise instead under `strict`, and under pytest when the recorder itself is wrong.
+    """Count events as lost; raise as well under `strict`, and under pytest when the recorder itself is wrong.
 
     `inside` says that a library is our caller, which would take an exception for one of its own.
     """
+    if not getattr(problem, _COUNTED, False):  # else it comes by for the second time, on its way up
+        recording.lose(_reason(problem) if count else "sync_failed", count)
+        setattr(problem, _COUNTED, True)
     if recording.strict or _is_our_mistake(problem):
         if inside and recording.strict:
+            recording.stopped = recording.stopped or problem
             raise RecordingStopped(f"{what} was not recorded", problem) from problem
         raise problem
-    if isinstance(problem, PlayheadError):
-        reason = problem.code
-    elif isinstance(problem, OSError) and problem.errno is not None:
-        reason = errno.errorcode.get(problem.errno, "OSError")  # ENOSPC says more than OSError
-    else:
-        reason = type(problem).__name__
-    recording.lose(reason if count else "sync_failed", count)
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, PlayheadError):
+        return problem.code
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return errno.errorcode.get(problem.errno, "OSError")  # ENOSPC says more than OSError
+    return type(problem).__name__
+
+
+def stops(error: BaseException | None) -> bool:
+    """Say whether this is a RecordingStopped, or a group with one in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(stops, error.exceptions))
+    return isinstance(error, RecordingStopped)
 
 
 def not_captured(problem: Exception, source: str, recordings: Iterable[Recording]) -> None:

@@ -19,7 +19,6 @@ from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Lane, Policy, Scope, ambient, current, live, policies
 from playhead.capture.spans import Span, outcome
-from playhead.errors import RecordingStopped
 from playhead.event import kinds
 from playhead.event.envelope import kind_of, parse
 from playhead.event.plain import describe_error
@@ -208,6 +207,22 @@ class Record(Span):
         )
 
     def end(self, error: BaseException | None = None) -> None:
+        recording, problem = self.recording, self._stopped_by(error)
+        if recording is None or problem is None:
+            self._end(error)
+            return
+        outside = recording.strict if self._strict_outside is None else self._strict_outside
+        recording.strict, recording.stopped = False, None  # one is enough: what else is lost is counted
+        self._end(problem)
+        recording.strict = outside
+        raise problem from (None if guard.stops(error) else error)
+
+    def _stopped_by(self, error: BaseException | None) -> Exception | None:
+        """Return what could not be recorded inside a library; at the end of the run also where a library hid it."""
+        hidden = self._role == "run" and not isinstance(error, GeneratorExit)
+        return self.recording.stopped if self.recording is not None and (hidden or guard.stops(error)) else None
+
+    def _end(self, error: BaseException | None) -> None:
         self._leave_policies()
         scope, self._outside = self._outside, None
         if scope is None or self.recording is None:
@@ -250,13 +265,7 @@ class Record(Span):
                 policies.reset(token)
             except ValueError:  # entered in another context: only our own goes, the others hold
                 policies.set(tuple(policy for policy in policies.get() if policy is not self._policy))
-        if not isinstance(error, RecordingStopped):
-            super().__exit__(kind, error, trace)
-            return
-        if self.recording is not None:
-            self.recording.strict = False  # one is enough: what else is lost is counted
-        super().__exit__(type(error.problem), error.problem, trace)
-        raise error.problem from None
+        super().__exit__(kind, error, trace)
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

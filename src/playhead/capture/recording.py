@@ -60,8 +60,8 @@ class Recording:
         self._held = Held(self._read_back)
         self._cuts = 0
         self._pid = os.getpid()
-        self._closed = False
-        self.told_late = False
+        self._closed = self.told_late = False
+        self.stopped: Exception | None = None  # what could not be recorded inside a library, under `strict`
         self.closed = False  # nothing more can be recorded; a thread that outlives the run may still try
         self.root_span: str | None = None
         self.working_tree: git.GitState | None = None

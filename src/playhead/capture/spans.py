@@ -1,7 +1,6 @@
-"""Open and close spans: steps, and calls that are made by hand.
+"""Open and close spans: steps, and calls that are made by hand. Without a current run they do nothing.
 
-Each span is a `with` and an `async with`; recording never awaits, so the two differ in nothing. Without a current run
-they do nothing, so a library may use them freely.
+Each span is a `with` and an `async with`; recording never awaits, so the two differ in nothing.
 """
 
 from __future__ import annotations
@@ -110,10 +109,12 @@ class Span:
                 current.reset(token)
             except ValueError:  # entered in another context, as when a task is finalised by the collector
                 current.set(self._outside)
-        self.end(error)
-        if len(self._around) > 1:
-            self.span, self._outside, self._inside, self._token = self._around[-1]
-        self._around.pop()
+        try:
+            self.end(error)
+        finally:
+            if len(self._around) > 1:
+                self.span, self._outside, self._inside, self._token = self._around[-1]
+            self._around.pop()
 
     async def __aenter__(self) -> Self:
         return self.__enter__()

@@ -128,10 +128,9 @@ def _eager(parts: list[bytes]) -> list[Any]:
 
 def _batch(parts: list[bytes]) -> list[Any]:
     """Parse documents: all at once, which is faster, or where one is no JSON each by itself."""
-    text = b",".join(parts)
-    if text.startswith(b"{") and text.count(b"},{") >= len(parts) - 1:  # else two halves could make a whole
+    if all(part[0] == 123 and part[-1] == 125 for part in parts):  # braces: else two halves could make a whole
         try:
-            together: list[Any] = loads(b"[%b]" % text)
+            together: list[Any] = loads(b"[%b]" % b",".join(parts))
             if len(together) == len(parts):
                 return together
         except ValueError:

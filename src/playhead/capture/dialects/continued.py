@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 
-# A delta with one text in it, of the kinds that grow; around it nothing that grows as well, and no lists of its own.
+# A delta with one text in it, of the kinds that grow, where such a delta stands in a chunk of OpenAI's or an event of
+# Anthropic's; around it nothing that grows as well, and nothing with parts of its own.
+_MEMBERS = rb'(?:"\w+":(?:null|true|false|-?[0-9.]+|"(?:[^"\\]|\\.)*+"),)*+'
 _DELTA = re.compile(
     rb"""
-    (.*?"delta":\{(?:"role":"assistant",|"type":"\w+_delta",)?"(?:content|text|thinking|partial_json)":")
-    ((?:[^"\\]|\\.)*)
+    (\{ MEMBERS (?:"choices":\[\{ MEMBERS )?"delta":\{
+        (?:(?:"role":"assistant",)?"content"|"type":"text_delta","text"|"type":"thinking_delta","thinking"
+        |"type":"input_json_delta","partial_json"):")
+    ((?:[^"\\]|\\.)*+)
     ("(?:,"\w+":null)*\}(?:,"(?!text")\w+":(?:null|-?[0-9.]+|"[^"\\]*")|[\]}])*?)
     (?:,"obfuscation":"\w*")?\}    # only there to make chunks equally long
-    """,
+    """.replace(b"MEMBERS", _MEMBERS),
     re.VERBOSE,
 )
 _TEXT = re.compile(rb'(?:[^"\\]|\\.)*')
@@ -44,7 +48,7 @@ def put_together(parts: list[bytes]) -> list[bytes]:
             out.append(b"%b%b%b" % (head, b"".join(texts), whole_end))
             texts = []
         begun = _DELTA.fullmatch(part)
-        if begun is None or begun[1].count(b'"delta":') > 1 or _GROWS.search(begun[1].rpartition(b'"delta":')[0]):
+        if begun is None or _GROWS.search(begun[1].rpartition(b'"delta":')[0]):
             out.append(part)
         else:
             head, text, after = begun.groups()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from playhead.capture import guard
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, live
 from playhead.capture.spans import Span, Step, ToolCall, around
 from playhead.event import kinds
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
 
 T = TypeVar("T")
 
@@ -88,7 +91,8 @@ def _replace(
         scope = live()
         if scope is None or not scope.recording.captures:
             return Unseen()
-        return look(owner, lambda: tell(*args, **kwargs)) or Unseen()
+        span = look(owner, lambda: tell(*args, **kwargs)) or Unseen()
+        return _stopping(span, scope.recording) if scope.recording.strict else span
 
     def replacement(original: Any) -> Any:
         if isinstance(original, classmethod):
@@ -96,6 +100,26 @@ def _replace(
         return around(original, make, returned)
 
     patches.replace(owner, name, replacement)
+
+
+def _stopping(span: Span, recording: Recording) -> Span:
+    """Let a span that cannot be recorded end the run: its framework would hand an exception on to the model."""
+    begin, end, what = span.begin, span.end, "what a framework runs"
+
+    def stopping_begin() -> None:
+        try:
+            begin()
+        except Exception as problem:
+            guard.absorb(problem, recording, what, inside=True)
+
+    def stopping_end(error: BaseException | None = None) -> None:
+        try:
+            end(error)
+        except Exception as problem:
+            guard.absorb(problem, recording, what, inside=True)
+
+    span.begin, span.end = stopping_begin, stopping_end  # type: ignore[method-assign]
+    return span
 
 
 def look(owner: Any, reading: Callable[[], T]) -> T | None:
