@@ -297,7 +297,11 @@ def test_a_run_is_found_by_id_prefix_name_last_and_path(tmp_path: Path) -> None:
     assert playhead.load("@last").id == second.id
     assert playhead.load("@last~1").id == first.id
     assert playhead.load(Path(".playhead/runs") / first.id).id == first.id
-    with pytest.raises(playhead.RunNotFound, match="beginning of 2 runs"):
+    with pytest.raises(playhead.RunNotFound, match=r"beginning of 2 runs: run_\w+, run_\w+\n"):
+        playhead.load("run_")
+    for _ in range(10):
+        record(name="more")
+    with pytest.raises(playhead.RunNotFound, match=r"beginning of 12 runs: (run_\w+, ){5}…"):
         playhead.load("run_")
 
 

@@ -215,9 +215,10 @@ def _look_up(index: Index, text: str) -> str | None:
             raise UsageError(f"not a run: {text!r}", hint="Write @last, @last~1, @last~2, …")
         return index.latest(back=int(back))
     if text.startswith("run_"):
-        found = index.with_prefix(text)
+        found = index.with_prefix(text, -1)
         if len(found) > 1:
-            raise AmbiguousRun(f"{text!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
+            more = ", …" if found[5:] else ""
+            raise AmbiguousRun(f"{text!r} is the beginning of {len(found):,} runs: {', '.join(found[:5])}{more}")
         if found:
             return found[0]
     return index.by_external_id(text) or index.latest(name=text)

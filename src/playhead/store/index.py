@@ -190,7 +190,7 @@ class Index:
         return self._existing(sql, (name, back))
 
     def with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return the ids that begin like this, newest first."""
+        """Return the ids that begin like this, newest first; with a negative limit all of them."""
         # "{" comes after every letter an id can have.
         sql = "SELECT id FROM runs WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?"
         return self._ids(sql, (prefix, prefix + "{", limit))
