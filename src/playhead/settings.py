@@ -129,27 +129,33 @@ def _checked(source: str, table: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
-            raise ConfigError(f"{source}: there is no setting {key!r}; there are {', '.join(sorted(known))}")
-        default = known[key].default
+            names = ", ".join(sorted(map(_written, known)))
+            raise ConfigError(f"{source}: there is no setting {_written(key)!r}; there are {names}")
+        default, name = known[key].default, _written(key)
         if isinstance(default, tuple):
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                raise ConfigError(f"{source}: {key} must be a list of strings")
+                raise ConfigError(f"{source}: {name} must be a list of strings")
             out[key] = tuple(value)
         elif key == "redact_patterns":
             if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-                raise ConfigError(f"{source}: {key} must be a table of name = regular expression")
+                raise ConfigError(f"{source}: {name} must be a table of name = regular expression")
             out[key] = dict(value)
         elif key == "prices":
             if not isinstance(value, Mapping) or not all(_is_price(item) for item in value.values()):
                 raise ConfigError(
                     f"{source}: prices must be a table of model = {{input = 2.5, cached = 1, output = 10}}"
                 )
-            out[key] = {name: dict(item) for name, item in value.items()}
+            out[key] = {model: dict(item) for model, item in value.items()}
         elif not isinstance(value, type(default)):
-            raise ConfigError(f"{source}: {key} must be a {type(default).__name__}, not {value!r}")
+            raise ConfigError(f"{source}: {name} must be a {type(default).__name__}, not {value!r}")
         else:
             out[key] = value
     return out
+
+
+def _written(key: str) -> str:
+    """Return the name of a setting as it stands in a file; what the environment says is of the right form already."""
+    return key.replace("redact_", "redact.", 1) if key.startswith("redact_") else key
 
 
 def _is_price(item: Any) -> bool:

@@ -77,6 +77,18 @@ def test_settings_that_cannot_be_read_fail(checks, store, sample, monkeypatch, t
     assert checks("--store", str(store))["settings"]["status"] == "fail"
 
 
+def test_a_setting_is_named_as_it_is_written_in_the_file(checks, store, sample, tmp_path):
+    for written, said in (
+        ("[redact]\npaterns = {}\n", "there is no setting 'redact.paterns'"),
+        ("[redact]\npaterns = {}\n", "redact.fields, redact.off, redact.patterns, strict"),
+        ("[redact]\noff = 1\n", "redact.off must be a list of strings"),
+        ("[redact]\npatterns = 1\n", "redact.patterns must be a table"),
+        ("strickt = true\n", "there is no setting 'strickt'; there are dir, "),
+    ):
+        (tmp_path / "playhead.toml").write_text(written)
+        assert said in checks("--store", str(store))["settings"]["message"]
+
+
 def test_a_redaction_rule_that_is_wrong_fails(checks, store, sample, tmp_path):
     (tmp_path / "playhead.toml").write_text("[redact]\npatterns = { bad = '(' }\n")
     found = checks("--store", str(store))["settings"]
