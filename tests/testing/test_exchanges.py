@@ -240,6 +240,22 @@ def test_a_provider_in_the_background_of_a_shell_serves_until_it_is_told_to_end(
         assert process.wait(20) == 0
 
 
+def test_a_provider_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
+    with ScriptedProvider(["one"]) as busy:
+        port = busy.root_url.rpartition(":")[2]
+        for more, why in (
+            (("--port", port), f"cannot listen on port {port}: "),
+            (("--port", "70000"), "cannot listen on port 70000: "),
+            (("--log", str(tmp_path / "nowhere" / "log.jsonl")), "No such file"),
+        ):
+            with started(tmp_path, ["one"], *more) as process:
+                out, err = process.communicate(timeout=20)
+            assert (process.returncode, out) == (1, "")
+            assert err.count("\n") == 1
+            assert err.startswith("python -m playhead.testing.provider: ")
+            assert why in err
+
+
 def test_a_log_reads_back_as_it_was_kept(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     script = [Text("ü", wire=Wire(split=7)), Text("x", wire=Wire(cut="before-head"))]

@@ -38,10 +38,18 @@ def main(arguments: list[str] | None = None) -> int:
         provider = _provider_of(json.loads(given.script.read_text("utf-8")), given.port, given.log)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         parser.error(f"{given.script}: {error}")
-    with provider:
+    try:
+        provider.start()
+    except (OSError, OverflowError) as error:
+        where = f"cannot listen on port {given.port}: " if getattr(error, "filename", None) is None else ""
+        print(f"{parser.prog}: {where}{error}", file=sys.stderr)
+        return 1
+    try:
         addresses = ("root_url", "base_url", "anthropic_url", "google_url")
         print(json.dumps({name: getattr(provider, name) for name in addresses}), flush=True)
         _wait(watched)
+    finally:
+        provider.close()
     return 0
 
 

@@ -72,7 +72,12 @@ class ScriptedProvider:
         """Listen on 127.0.0.1, on a free port unless one was given."""
         self._server = _Server(self, self._port)
         if self._log_path is not None:
-            self._log = open(self._log_path, "w", encoding="utf-8")  # noqa: SIM115, closed in close()
+            try:
+                self._log = open(self._log_path, "w", encoding="utf-8")  # noqa: SIM115, closed in close()
+            except OSError:
+                self._server.server_close()
+                self._server = None
+                raise
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_S,), name="scripted-provider", daemon=True
         )
