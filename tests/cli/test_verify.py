@@ -152,6 +152,22 @@ def test_a_file_with_several_runs_is_judged_run_by_run(ask, store, record, tmp_p
     assert ask("verify", str(two)).code == 3
 
 
+def test_an_export_as_json_is_no_timeline_and_not_called_edited(ask, store, record, tmp_path):
+    ids = [record(store), record(store)]
+    document, lines = tmp_path / "runs.json", tmp_path / "runs.jsonl"
+    ask("export", *ids, "--format", "json", "-o", str(document))
+    ask("export", *ids, "-o", str(lines))
+    for command in ("verify", "show"):
+        said = ask(command, str(document))
+        assert (said.code, said.out) == (2, "")
+        assert "runs.json was exported as JSON" in said.err
+        assert "edited" not in said.err
+        assert "-o run.jsonl" in said.err
+    header = document.read_bytes().splitlines(keepends=True)[0]
+    lines.write_bytes(header + lines.read_bytes())  # sealed lines are judged, whatever stands before them
+    assert ask("verify", str(lines)).code == 1
+
+
 def test_runs_that_are_mixed_or_doubled_in_a_file_stay_broken(ask, store, record, tmp_path):
     first, second = ((store / "runs" / record(store) / "timeline.jsonl").read_bytes() for _ in range(2))
     a, b = first.splitlines(keepends=True), second.splitlines(keepends=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from playhead.errors import MissingContent, RunNotFound
+from playhead.errors import MissingContent, RunNotFound, UsageError
 from playhead.event import envelope
 from playhead.store.files import OneRun, read_lines
+
+# The first two lines of what `export --format json` writes.
+_DOCUMENT = re.compile(rb'\{"format":\d+,"runs":\[\n\{"id":"[^"\\]*","events":\[\n')
 
 
 class Part(NamedTuple):
@@ -51,7 +56,13 @@ def parts(path: Path) -> list[Part]:
 
     Several, only where each begins with its event 0 and none comes again after another: of a file in which lines of
     another run stand between, all lines are taken for those of the first run, and `verify` says what is wrong.
+    UsageError where it is a document that `export` wrote for other programs.
     """
+    if _DOCUMENT.fullmatch(b"".join(itertools.islice(read_lines(path), 2))):
+        raise UsageError(
+            f"{path} was exported as JSON, every value as it was: without the sealed lines it cannot be verified",
+            hint="`playhead export RUN -o run.jsonl` writes the exact lines, which can.",
+        )
     found: list[Part] = []
     seen: set[str] = set()
     begins = None  # the bytes that every line of the run at hand begins with
