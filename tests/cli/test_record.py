@@ -287,6 +287,35 @@ def test_what_failed_what_was_not_captured_and_what_came_of_nothing_is_said_at_t
     assert "gap" not in ask("show", "@last", "--at", str(last)).out
 
 
+STREAMING = """
+import sys
+from openai import OpenAI
+from playhead.testing import ScriptedProvider
+
+with ScriptedProvider(["one", "two", "three"]) as provider:
+    client = OpenAI(base_url=provider.base_url, api_key="none")
+    ask = {"model": "gpt-5", "messages": [{"role": "user", "content": "?"}]}
+    list(client.chat.completions.create(**ask, stream=True))
+    if sys.argv[1:]:
+        client.chat.completions.create(**ask)
+        list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
+"""
+
+
+def test_calls_that_did_not_say_their_tokens_are_counted_and_said(shell, ask, store, tmp_path):
+    (tmp_path / "agent.py").write_text(STREAMING)
+    said = shell("record", "--", sys.executable, "agent.py").err
+    assert "1 model call, which did not say its tokens\n" in said
+    assert "0 to tools; 1 call did not say its tokens\n" in ask("show", "@last").out
+    said = shell("record", "--", sys.executable, "agent.py", "more").err
+    assert re.search(r"3 model calls, \d+ tokens in, \d+ out \(1 call did not say\)\n", said)
+    assert re.search(r"cost: .+, estimated; 1 call did not say its tokens\n", said)
+    assert re.search(r"tokens \d+ in → \d+ out\s+\(1\s+call\s+did not say\)", ask("show", "@last").out)
+    assert ask("show", "@last", "--json").json["run"]["calls_without_usage"] == 1
+    said = shell("record", "--json", "--", sys.executable, "agent.py").err
+    assert json.loads(said[said.index("{\n") :])["calls_without_usage"] == 1
+
+
 def test_with_json_the_troubles_are_counted_and_named(shell, store, tmp_path):
     (tmp_path / "agent.py").write_text(TROUBLED)
     said = shell("record", "--json", "--", sys.executable, "agent.py").err

@@ -5,7 +5,8 @@ import io
 from playhead._clock import utc_text
 from playhead.cli.output import Output
 from playhead.cli.run_text import in_flight_text, print_header, print_row, running_us
-from playhead.views.timeline import Row, Summary
+from playhead.views.summary import Summary
+from playhead.views.timeline import Row
 
 STARTED_US = 1_700_000_000_000_000
 NOW_US = STARTED_US + 3_100_000

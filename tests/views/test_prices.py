@@ -61,7 +61,8 @@ def test_free_is_a_price_and_unknown_is_none() -> None:
     bill = Bill({"local": {"input": 0, "output": 0}})
     bill.add("local", 10, 10, 0)
     assert (bill.amount, told(bill.amount, bill.unpriced)) == (0.0, "about nothing, estimated")
-    assert told(None, []) == ""
+    assert told(None, []) == told(None, [], 2) == ""
+    assert told(1, [], 2) == "about $1.00, estimated; 2 calls did not say their tokens"
     assert told(0.00001, []) == "less than $0.0001, estimated"
 
 

@@ -337,6 +337,27 @@ def test_a_tool_that_was_asked_for_and_of_which_nothing_was_seen_is_named(early)
     assert Timeline().take_all(story.events).finish().no_result == []
 
 
+@pytest.mark.parametrize(
+    ("invoked", "responded", "silent"),
+    [
+        ({"operation": "chat"}, {"response": "a"}, 1),
+        ({}, {"chunks": {"sizes": [1]}}, 1),
+        ({"operation": 5}, {"response": "a", "usage": {"cached": 3}}, 1),
+        ({"operation": "chat"}, {"response": "a", "usage": {"input": 0, "output": 0}}, 0),
+        ({"operation": "chat"}, {"response": "a", "status": "error"}, 0),
+        ({"operation": "chat"}, {}, 0),  # nobody recorded an answer
+        ({"operation": "embeddings"}, {"response": "a"}, 0),
+        ({"operation": "batchEmbedContents"}, {"response": "a"}, 0),
+        ({"operation": "countTokens"}, {"response": "a"}, 0),
+        ({"operation": "count_tokens"}, {"response": "a"}, 0),
+    ],
+)
+def test_answers_that_do_not_say_their_tokens_are_counted_where_one_expects_them(invoked, responded, silent):
+    story = started().add("model.invoked", {"model": "m", **invoked}, "1")
+    story.add("model.responded", {"status": "ok", **responded}, "1")
+    assert Timeline().take_all(story.events).finish().calls_without_usage == silent
+
+
 @pytest.mark.parametrize("change", [{"http": None}, {"status": "error"}])
 def test_of_answers_by_hand_and_of_failed_ones_nothing_is_awaited(change):
     story = started().add("model.invoked", {"model": "m"}, "1").add("model.responded", {**ASKS, **change}, "1")

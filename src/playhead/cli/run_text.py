@@ -11,8 +11,9 @@ from playhead.cli.output import Output, Part, one_line
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
+from playhead.views.summary import Summary
 from playhead.views.text import Resolve
-from playhead.views.timeline import Row, Summary
+from playhead.views.timeline import Row
 
 # status: (symbol, symbol where there is only ASCII, style)
 STATUS = {
@@ -138,8 +139,6 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
     relative = text.ago(started_us, now_us)
     took = "so far" if status == "running" else "took"
     environment, git, agent = _object(summary.environment), _object(summary.git), _object(summary.agent)
-    spent = summary.tokens_in + summary.tokens_out
-    tokens = f"; tokens {summary.tokens_in:,} in → {summary.tokens_out:,} out" if spent else ""
     models = f" ({', '.join(summary.models[:4])})" if summary.models else ""
     facts = [
         ("started", f"{when}, {relative}" if relative else when),
@@ -151,9 +150,9 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("ci", text.arguments(summary.ci, width, resolve) if summary.ci else ""),
         ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
-        ("calls", f"{_calls(summary, models)}{tokens}"),
+        ("calls", f"{_calls(summary, models)}{_tokens(summary)}"),
         ("asked for", no_result_text(summary, status)),
-        ("cost", prices.told(summary.cost, summary.cost_unpriced)),
+        ("cost", prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
@@ -169,6 +168,15 @@ def _calls(summary: Summary, models: str) -> str:
     if summary.http_requests:
         told.append(text.several(summary.http_requests, "http request"))
     return ", ".join(told)
+
+
+def _tokens(summary: Summary) -> str:
+    """Say how many tokens there were, and of how many calls that is not known: their tokens are not among them."""
+    silent = summary.calls_without_usage
+    if summary.tokens_in or summary.tokens_out:
+        without = f" ({text.several(silent, 'call')} did not say)" if silent else ""
+        return f"; tokens {summary.tokens_in:,} in → {summary.tokens_out:,} out{without}"
+    return f"; {prices.silent_calls(silent)}" if silent else ""
 
 
 def _request(request: Any, resolve: Resolve, width: int) -> str:

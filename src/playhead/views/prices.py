@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from playhead.views import text
+
 AS_OF = "2025-10"  # when the prices were those of the providers
 
 
@@ -148,11 +150,17 @@ def money(amount: float) -> str:
     return f"${amount:.4f}" if amount >= 0.0001 else "<$0.0001"
 
 
-def told(amount: float | None, unpriced: list[str]) -> str:
-    """Say what a run cost, for people; empty where there is nothing to say."""
+def told(amount: float | None, unpriced: list[str], silent: int = 0) -> str:
+    """Say what a run cost, for people; empty where there is nothing to say. `silent` calls did not say their tokens."""
     missing = f"no price is known for {', '.join(unpriced)}" if unpriced else ""
     if amount is None:
         return missing
+    missing = "; ".join(filter(None, (missing, silent_calls(silent))))
     known = money(amount) if amount else "nothing"
     about = known.replace("<", "less than ") if known.startswith("<") else f"about {known}"
     return f"{about}, estimated" + (f"; {missing}" if missing else "")
+
+
+def silent_calls(count: int) -> str:
+    """Say how many calls did not say their tokens, which are in no sum; empty where all did."""
+    return f"{text.several(count, 'call')} did not say {'its' if count == 1 else 'their'} tokens" if count else ""

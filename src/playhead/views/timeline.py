@@ -6,6 +6,7 @@ files that anybody may have written: a field of the wrong form is said as it is,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from playhead.views.asked import AskedTools
 from playhead.views.points import mapping, words
 from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
+from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
 _FOLDED = ("output.written", "ambient.read", "mcp.notified")
@@ -29,6 +31,7 @@ _COUNTED = {
     "step.started": "steps",
     "http.sent": "http_requests",
 }
+_WITHOUT_TOKENS = re.compile("embed|count", re.IGNORECASE)  # operations that many providers count no tokens of
 
 
 @dataclass(slots=True)
@@ -63,48 +66,6 @@ class Row:
         return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "children"}
 
 
-@dataclass
-class Summary:
-    """What a run was. `in_flight` lists spans that nothing closed, of a run that has ended too."""
-
-    id: str = ""
-    name: str = ""
-    started: str = ""
-    finished: str | None = None
-    ended: str | None = None  # ok, error, cancelled; None while there is no run.finished
-    duration_us: int = 0
-    events: int = 0
-    model_calls: int = 0
-    model_failures: int = 0  # of them, by an error of the provider or on the way to it
-    tool_calls: int = 0
-    http_requests: int = 0
-    steps: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = None  # estimated, in US dollars
-    cost_unpriced: list[str] = field(default_factory=list)  # models whose calls are not in it
-    models: list[str] = field(default_factory=list)
-    lanes: list[str] = field(default_factory=list)
-    request: Any = None
-    agent: Any = None
-    git: Any = None
-    ci: Any = None
-    environment: Any = None
-    origin: Any = None
-    tags: Any = None
-    gaps: dict[str, int] = field(default_factory=dict)  # what was lost, by reason
-    not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
-    redacted: dict[str, int] = field(default_factory=dict)
-    invalidated: dict[str, Any] | None = None
-    error: Any = None
-    last_words: str | None = None  # the last line on stderr, where the error only says how the program ended
-    output: Any = None
-    metadata: Any = None
-    after: int = 0  # events after run.finished
-    in_flight: list[dict[str, Any]] = field(default_factory=list)
-    no_result: list[dict[str, Any]] = field(default_factory=list)  # tools that a model asked for, with seq and name
-
-
 class Timeline:
     """Take the events of one run in order; then `summary` and `rows` say what it was.
 
@@ -119,6 +80,7 @@ class Timeline:
         self._known: dict[str, Row] = {}
         self._open = OpenSpans()
         self._asked = AskedTools()
+        self._operations: dict[int, str] = {}  # of models that have not answered yet, by the seq of their row
         self._lanes: dict[str, None] = {}
         self._models: dict[str, None] = {}
         self._first_us: int | None = None
@@ -242,7 +204,7 @@ class Timeline:
         siblings.append(row)
         if event.span is not None and event.kind in OPENING_TO_CLOSING:
             self._known.setdefault(event.span, row)
-            self._opened(row, event)
+            self._opened(row, event, data)
         return row
 
     def _around(self, event: Event) -> Row | None:
@@ -261,12 +223,14 @@ class Timeline:
                 (parent,) = inner.values()
         return parent
 
-    def _opened(self, row: Row, event: Event) -> None:
+    def _opened(self, row: Row, event: Event, data: dict[str, Any]) -> None:
         self._going_on.setdefault(row.parent, {})[row.seq] = row
         if event.kind == "step.started":
             self._steps[row.seq] = event
         elif event.kind == "process.started" and self._by_program and len(self._known) == 1:
             self._program = row
+        elif event.kind == "model.invoked":
+            self._operations[row.seq] = words(data.get("operation"))
 
     def _step_key(self, event: Event) -> tuple[str | None, str, str]:
         """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
@@ -321,20 +285,7 @@ class Timeline:
         width = _limits.CELL_CHARACTERS_MAX
         match event.kind:
             case "model.responded":
-                usage = mapping(data.get("usage"))
-                row.tokens_in, row.tokens_out = _count_or_none(usage.get("input")), _count_or_none(usage.get("output"))
-                self.summary.tokens_in += row.tokens_in or 0
-                self.summary.tokens_out += row.tokens_out or 0
-                said = data.get("cost") if type(data.get("cost")) in (int, float) else None
-                cached = _count_or_none(usage.get("cached"))
-                self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
-                self.summary.model_failures += row.status == "error"
-                row.result = words(data.get("finish"))
-                row.answer, asked = answers.read(data.get("response"), width, self._resolve)
-                if asked and event.span is not None and row.status == "ok" and data.get("http") is not None:
-                    self._asked.answered(event.span, event.seq, asked)  # by hand, nobody may tell what came of it
-                told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
-                row.unanswered = row.status == "ok" and not told
+                self._answered(row, event, data)
             case "tool.returned" if row.error is None:
                 row.result = text.short(data.get("output"), width, self._resolve)
             case "mcp.answered" if row.error is None:
@@ -346,6 +297,26 @@ class Timeline:
             case "step.finished" if data.get("attributes"):
                 row.result = self._named(data["attributes"], width)
         return row
+
+    def _answered(self, row: Row, event: Event, data: dict[str, Any]) -> None:
+        """Say in the row of a model what it answered, and add up what that took."""
+        usage = mapping(data.get("usage"))
+        row.tokens_in, row.tokens_out = _count_or_none(usage.get("input")), _count_or_none(usage.get("output"))
+        self.summary.tokens_in += row.tokens_in or 0
+        self.summary.tokens_out += row.tokens_out or 0
+        said = data.get("cost") if type(data.get("cost")) in (int, float) else None
+        cached = _count_or_none(usage.get("cached"))
+        self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
+        self.summary.model_failures += row.status == "error"
+        row.result = words(data.get("finish"))
+        row.answer, asked = answers.read(data.get("response"), _limits.CELL_CHARACTERS_MAX, self._resolve)
+        if asked and event.span is not None and row.status == "ok" and data.get("http") is not None:
+            self._asked.answered(event.span, event.seq, asked)  # by hand, nobody may tell what came of it
+        told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
+        row.unanswered = row.status == "ok" and not told
+        operation = self._operations.pop(row.seq, "")
+        if row.status == "ok" and told and row.tokens_in is None and row.tokens_out is None:
+            self.summary.calls_without_usage += _WITHOUT_TOKENS.search(operation) is None
 
     def _settle(self, row: Row) -> None:
         """Take a row out of what is going on; after a step that failed, the next one like it is a new attempt."""

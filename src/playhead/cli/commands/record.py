@@ -21,7 +21,8 @@ from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
-from playhead.views.timeline import Summary, Timeline
+from playhead.views.summary import Summary
+from playhead.views.timeline import Timeline
 
 if sys.platform != "win32":
     from playhead.capture.launch import Launched, launch, open_run, run_plainly
@@ -148,6 +149,7 @@ def _counts(summary: Summary) -> dict[str, Any]:
         "http_requests": summary.http_requests,
         "tokens_in": summary.tokens_in,
         "tokens_out": summary.tokens_out,
+        "calls_without_usage": summary.calls_without_usage,
         "cost": summary.cost,
         "cost_unpriced": summary.cost_unpriced,
     }
@@ -174,16 +176,23 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
 
 def _counted_up(summary: Summary) -> str:
     counts = [text.several(summary.events, "event")]
+    silent, spent = summary.calls_without_usage, summary.tokens_in or summary.tokens_out
     if summary.model_calls:
         counts.append(text.several(summary.model_calls, "model call"))
+    if silent and not spent:
+        all_of_them = silent == summary.model_calls
+        counts.append(
+            f"{'which' if all_of_them else text.number(silent)} did not say {'its' if silent == 1 else 'their'} tokens"
+        )
     if summary.model_failures:
         counts.append(f"{text.number(summary.model_failures)} failed")
     if summary.tool_calls:
         counts.append(text.several(summary.tool_calls, "tool call"))
     if summary.http_requests:
         counts.append(text.several(summary.http_requests, "http request"))
-    if summary.tokens_in or summary.tokens_out:
-        counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out")
+    if spent:
+        without = f" ({text.several(silent, 'call')} did not say)" if silent else ""
+        counts.append(f"{text.number(summary.tokens_in)} tokens in, {text.number(summary.tokens_out)} out{without}")
     return ", ".join(counts)
 
 
@@ -196,7 +205,7 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
     ]
     if summary.last_words:
         lines.append(f"  stderr: … {one_line(summary.last_words)}")
-    if cost := prices.told(summary.cost, summary.cost_unpriced):
+    if cost := prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage):
         lines.append(f"  cost: {cost}")
     for id, child in itertools.islice(children.items(), _CHILDREN_SHOWN):
         lines.append(f"  it started {child.name}: {_child_told(child)} ({id})")
@@ -220,7 +229,7 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
 
 def _child_told(child: Summary) -> str:
     """Sum up a program that the program started; it is a run of its own."""
-    cost = prices.told(child.cost, child.cost_unpriced)
+    cost = prices.told(child.cost, child.cost_unpriced, child.calls_without_usage)
     lost = sum(child.gaps.values())
     told = [child.ended or "unfinished", _counted_up(child), cost, f"{lost} NOT recorded" if lost else ""]
     return ", ".join(part for part in told if part)

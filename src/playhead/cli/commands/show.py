@@ -33,7 +33,8 @@ from playhead.store import presence
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.state import State, state_at
-from playhead.views.timeline import Row, Summary, Timeline, window
+from playhead.views.summary import Summary
+from playhead.views.timeline import Row, Timeline, window
 
 _LISTED_MAX = 10  # of policy checks and artifacts in the state; `--json` has all
 

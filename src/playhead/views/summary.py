@@ -1,0 +1,49 @@
+"""Say what a run was, in one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Summary:
+    """What a run was. `in_flight` lists spans that nothing closed, of a run that has ended too."""
+
+    id: str = ""
+    name: str = ""
+    started: str = ""
+    finished: str | None = None
+    ended: str | None = None  # ok, error, cancelled; None while there is no run.finished
+    duration_us: int = 0
+    events: int = 0
+    model_calls: int = 0
+    model_failures: int = 0  # of them, by an error of the provider or on the way to it
+    tool_calls: int = 0
+    http_requests: int = 0
+    steps: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls_without_usage: int = 0  # answers of models that did not say their tokens: those are not in the sums
+    cost: float | None = None  # estimated, in US dollars
+    cost_unpriced: list[str] = field(default_factory=list)  # models whose calls are not in it
+    models: list[str] = field(default_factory=list)
+    lanes: list[str] = field(default_factory=list)
+    request: Any = None
+    agent: Any = None
+    git: Any = None
+    ci: Any = None
+    environment: Any = None
+    origin: Any = None
+    tags: Any = None
+    gaps: dict[str, int] = field(default_factory=dict)  # what was lost, by reason
+    not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
+    redacted: dict[str, int] = field(default_factory=dict)
+    invalidated: dict[str, Any] | None = None
+    error: Any = None
+    last_words: str | None = None  # the last line on stderr, where the error only says how the program ended
+    output: Any = None
+    metadata: Any = None
+    after: int = 0  # events after run.finished
+    in_flight: list[dict[str, Any]] = field(default_factory=list)
+    no_result: list[dict[str, Any]] = field(default_factory=list)  # tools that a model asked for, with seq and name
