@@ -277,7 +277,7 @@ def test_what_failed_what_was_not_captured_and_what_came_of_nothing_is_said_at_t
     assert missed in header
     assert "lost" not in shown
     assert "4 to models (gpt-5), 3 failed, 0 to tools, 2 http requests" in header
-    assert re.search(r"asked for  read_issue \(event \d+\), no result recorded$", header, re.MULTILINE)
+    assert re.search(r"asked for  read_issue\(number=1\) \(event \d+\), no result recorded$", header, re.MULTILINE)
     assert re.search(r"^ *\d+ +✓ http 200 GET http://127", rows, re.MULTILINE)
     assert re.search(r"^ *\d+ +! http 503 GET http://127", rows, re.MULTILINE)
     assert re.search(r"^ *\d+ +○ not captured: websocket ws://127\S+$", rows, re.MULTILINE)

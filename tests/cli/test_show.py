@@ -373,6 +373,12 @@ def test_a_program_without_an_agent_shows_its_last_words(ask, shell):
     header = ask("show", "@last").out.partition("\n\n")[0]
     assert "error      ProgramFailed: the program ended with exit code 1" in header
     assert "stderr     … KeyError: 'x'" in header
+    offered = ask("show", "@last").out.splitlines()[-1].split()
+    assert (offered[:2], offered[3:]) == (["playhead", "show"], ["--output", "stderr"])
+    assert "KeyError: 'x'" in ask(*offered[1:]).out
+    for quiet in ("import sys; print('odd', file=sys.stderr)", "raise SystemExit(3)"):
+        shell("record", "--", sys.executable, "-c", quiet)
+        assert "--output" not in ask("show", "@last").out
 
 
 def test_the_state_at_the_end_of_a_failed_run_says_that_it_failed(ask, store):

@@ -23,8 +23,8 @@ CALL = {"id": "c", "type": "function", "function": {"name": "read_file", "argume
         ("look at\n  the file", '"look at the file"'),
         ({"text": "look"}, '"look"'),
         ({"choices": [{"message": {"role": "assistant", "content": "look"}}]}, '"look"'),
-        ({"choices": [{"message": {"content": None, "tool_calls": [CALL, CALL]}}]}, "calls read_file, read_file"),
-        ({"choices": [{"message": {"content": "First", "tool_calls": [CALL]}}]}, 'calls read_file, "First"'),
+        ({"choices": [{"message": {"content": None, "tool_calls": [CALL, CALL]}}]}, 'calls read_file(path="a"), read_file(path="a")'),
+        ({"choices": [{"message": {"content": "First", "tool_calls": [CALL]}}]}, 'calls read_file(path="a"), "First"'),
         ({"choices": [{"message": {"content": "a"}}, {"message": {"content": "b"}}]}, '"a"'),
         (
             {"output": [{"type": "reasoning", "content": [{"text": "hm"}]},
@@ -41,6 +41,11 @@ CALL = {"id": "c", "type": "function", "function": {"name": "read_file", "argume
          'calls g, "A"'),
         ({"$object": "openai.ChatCompletion", "fields": {"choices": [{"message": {"content": "A"}}]}}, '"A"'),
         (["Hel", "lo"], '"Hello"'),
+        ({"content": [{"type": "tool_use", "name": "edit", "input": {"path": "a", "text": "x" * 99}}]},
+         'calls edit(path="a", text="xxxxxxxxxxxxxxxxxxxxxxx…)'),
+        ({"output": [{"type": "custom_tool_call", "name": "sh", "input": "ls -l"}]}, 'calls sh("ls -l")'),
+        ({"tool_calls": [{"function": {"name": "f", "arguments": '{"cut": '}}]}, """calls f("{'cut': ")"""),
+        ({"tool_calls": [{"function": {"name": "f", "arguments": None}}, {"function": {"name": "g"}}]}, "calls f, g"),
         ({"content": {"$blob": "a" * 64, "len": 50_000, "as": "text"}}, '"<text, 50.0 kB>"'),
     ],
 )  # fmt: skip
@@ -55,6 +60,8 @@ def test_of_any_other_shape_nothing_is_said(response: Any) -> None:
 
 def test_an_answer_that_was_written_as_a_reference_is_followed() -> None:
     assert said({"$same": "3#/response"}, 80, lambda value: {"text": "look"}) == '"look"'
+    asked = {"tool_calls": [{"function": {"name": "f", "arguments": {"$same": "3#/response/a"}}}]}
+    assert said(asked, 80, lambda value: '{"path": "a"}') == 'calls f(path="a")'
 
 
 names = st.sampled_from(
@@ -92,4 +99,4 @@ def test_an_endless_answer_is_not_walked_to_its_end() -> None:
 def test_the_tools_that_the_agent_is_to_run_are_told_from_those_of_the_provider(
     response: Any, expected: list[str]
 ) -> None:
-    assert read(response, 80).asked == expected
+    assert [call.name for call in read(response, 80).asked] == expected

@@ -307,7 +307,7 @@ def test_messages_of_mcp_are_rows_and_notifications_of_one_sort_are_one() -> Non
 
 
 ASKS = {"status": "ok", "http": {"status": 200}, "response": {"content": [
-    {"type": "tool_use", "name": "grep", "input": {}}, {"type": "tool_use", "name": "read_issue", "input": {}}]}}  # fmt: skip
+    {"type": "tool_use", "name": "grep", "input": {}}, {"type": "tool_use", "name": "read_issue", "input": {"number": 1}}]}}  # fmt: skip
 
 
 def test_a_tool_that_was_inferred_took_no_time_that_anybody_knows():
@@ -332,7 +332,9 @@ def test_a_tool_that_was_asked_for_and_of_which_nothing_was_seen_is_named(early)
     if not early:
         ran()
     answered = 4 if early else 2
-    assert Timeline().take_all(story.events).finish().no_result == [{"seq": answered, "name": "read_issue"}]
+    assert Timeline().take_all(story.events).finish().no_result == [
+        {"seq": answered, "name": "read_issue", "arguments": "number=1"}
+    ]
     story.add("tool.called", {"name": "read_issue", "asked_by": "1", "inferred": True}, "3")
     assert Timeline().take_all(story.events).finish().no_result == []
 
@@ -356,6 +358,22 @@ def test_answers_that_do_not_say_their_tokens_are_counted_where_one_expects_them
     story = started().add("model.invoked", {"model": "m", **invoked}, "1")
     story.add("model.responded", {"status": "ok", **responded}, "1")
     assert Timeline().take_all(story.events).finish().calls_without_usage == silent
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_of_two_calls_of_one_tool_the_one_that_was_not_run_is_named(early):
+    asks = [{"type": "tool_use", "id": id, "name": "grep", "input": {"for": id}} for id in "ab"]
+    answer = {"status": "ok", "http": {"status": 200}, "response": {"content": asks}}
+    for call, left in (("a", ["b"]), ("b", ["a"]), (None, ["b"]), ("elsewhere", ["b"])):
+        story = started().add("model.invoked", {"model": "m"}, "1")
+        kinds = [
+            ("tool.called", {"name": "grep", "asked_by": "1", "call": call}, "2"),
+            ("model.responded", answer, "1"),
+        ]
+        for one in kinds if early else kinds[::-1]:
+            story.add(*one)
+        no_result = Timeline().take_all(story.events).finish().no_result
+        assert [item["arguments"] for item in no_result] == [f'for="{one}"' for one in left]
 
 
 @pytest.mark.parametrize("change", [{"http": None}, {"status": "error"}])

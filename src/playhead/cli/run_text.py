@@ -11,6 +11,7 @@ from playhead.cli.output import Output, Part, one_line
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
+from playhead.views.answers import Call
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 from playhead.views.timeline import Row
@@ -78,7 +79,8 @@ def in_flight_text(summary: Summary) -> str:
 
 def no_result_text(summary: Summary, status: str) -> str:
     """Say of which tools that a model asked for nothing was seen: neither that they ran nor what came of it."""
-    named = [f"{item['name']} (event {item['seq']})" for item in summary.no_result[:_IN_FLIGHT_MAX]]
+    shown = summary.no_result[:_IN_FLIGHT_MAX]
+    named = [f"{Call(item['name'], item['arguments'])} (event {item['seq']})" for item in shown]
     if len(summary.no_result) > len(named):
         named.append(f"and {len(summary.no_result) - len(named):,} more")
     told = f"{', '.join(named)}, no result recorded" if named else ""

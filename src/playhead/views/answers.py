@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import orjson
+
 from playhead.views import text
 from playhead.views.text import Resolve
 
 _PARTS_MAX = 400  # of an answer that are looked at
 _DEPTH_MAX = 12
+_ARGUMENTS_WIDTH = 40  # of each call; the row of the tool has more of them
 # Where an answer has its text and its calls: chat completions, responses, messages, candidates, and plain ones.
 _INTO = ("choices", "candidates", "output", "message", "delta", "content", "parts", "text", "completion", "response",
          "tool_calls", "function_call", "functionCall")  # fmt: skip
@@ -25,11 +28,22 @@ _WRAPPED = {"$object": "fields", "$as": "value", "$tuple": "$tuple"}  # marks ar
 _FOR_THE_AGENT = (None, "function", "function_call", "custom_tool_call", "tool_use")
 
 
+class Call(NamedTuple):
+    """A tool that an answer asks for, and its arguments in few words."""
+
+    name: str
+    arguments: str = ""
+    id: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments})" if self.arguments else self.name
+
+
 class Answer(NamedTuple):
-    """What was said, in a line, and the names of the tools that the agent is asked to run."""
+    """What was said, in a line, and the tools that the agent is asked to run."""
 
     told: str
-    asked: list[str]
+    asked: list[Call]
 
 
 def read(response: Any, width: int, resolve: Resolve | None = None) -> Answer:
@@ -37,7 +51,7 @@ def read(response: Any, width: int, resolve: Resolve | None = None) -> Answer:
     answer = _Answer(width, resolve)
     answer.look(response, 0)
     spoken = " ".join("".join(answer.words).split())  # a line has no room for line breaks and indents
-    parts = [f"calls {', '.join(answer.calls)}"] if answer.calls else []
+    parts = [f"calls {', '.join(map(str, answer.calls))}"] if answer.calls else []
     if spoken:
         parts.append(text.short(spoken, width))
     return Answer(text.cut(", ".join(parts), width), answer.asked)
@@ -48,8 +62,8 @@ class _Answer:
 
     def __init__(self, width: int, resolve: Resolve | None) -> None:
         self.words: list[str] = []
-        self.calls: list[str] = []
-        self.asked: list[str] = []
+        self.calls: list[Call] = []
+        self.asked: list[Call] = []
         self._width = width
         self._resolve = resolve
         self._left = _PARTS_MAX
@@ -76,10 +90,10 @@ class _Answer:
             self.look(part.get(_WRAPPED[first]), depth + 1)
         elif first in ("$blob", "$redacted"):
             self.words.append(text.short(part, self._width))
-        elif (name := _called(part)) is not None:
-            self.calls.append(name)
+        elif (call := self._called(part)) is not None:
+            self.calls.append(call)
             if part.get("type") in _FOR_THE_AGENT:
-                self.asked.append(name)
+                self.asked.append(call)
         elif part.get("type") not in _THOUGHTS and part.get("thought") is not True:
             for field in _INTO:
                 inner = part.get(field)
@@ -87,11 +101,27 @@ class _Answer:
                     first_only = field in _ALTERNATIVES and isinstance(inner, list)
                     self.look(inner[:1] if first_only else inner, depth + 1)
 
+    def _called(self, part: dict[str, Any]) -> Call | None:
+        """Return the tool where this part of an answer asks for one."""
+        function = part.get("function")
+        asked = function if isinstance(function, dict) else part
+        name = asked.get("name")
+        given = [asked[field] for field in ("arguments", "input", "args") if field in asked]
+        if not isinstance(name, str) or not (given or asked is function):
+            return None
+        told = self._arguments(given[0]) if given else ""
+        ids = (part.get(field) for field in ("call_id", "id"))
+        return Call(name, told, next((id for id in ids if isinstance(id, str)), None))
 
-def _called(part: dict[str, Any]) -> str | None:
-    """Return the name of the tool where this part of an answer asks for one."""
-    function = part.get("function")
-    asked = function if isinstance(function, dict) else part
-    name = asked.get("name")
-    asks = asked is function or any(field in asked for field in ("arguments", "input", "args"))
-    return name if asks and isinstance(name, str) else None
+    def _arguments(self, given: Any) -> str:
+        return text.arguments(_parsed(text.followed(given, self._resolve)), _ARGUMENTS_WIDTH, self._resolve)
+
+
+def _parsed(arguments: Any) -> Any:
+    """Return the arguments that many providers write as a text of JSON; any other text is said as it is."""
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        return orjson.loads(arguments)
+    except ValueError:
+        return arguments or {}

@@ -42,8 +42,9 @@ class Summary:
     invalidated: dict[str, Any] | None = None
     error: Any = None
     last_words: str | None = None  # the last line on stderr, where the error only says how the program ended
+    wrote_stderr: bool = False  # the program that was recorded
     output: Any = None
     metadata: Any = None
     after: int = 0  # events after run.finished
     in_flight: list[dict[str, Any]] = field(default_factory=list)
-    no_result: list[dict[str, Any]] = field(default_factory=list)  # tools that a model asked for, with seq and name
+    no_result: list[dict[str, Any]] = field(default_factory=list)  # tools that a model asked for: seq, name, arguments

@@ -153,10 +153,13 @@ class Timeline:
             case "run.finished":
                 self._finished(event, data)
             case "tool.called" if isinstance(asked_by := data.get("asked_by"), str):
-                self._asked.called(asked_by, str(data.get("name")))
+                call = data.get("call")
+                known = call if isinstance(call, str) else None
+                self._asked.called(asked_by, answers.Call(str(data.get("name")), id=known))
             case "run.reopened":
                 summary.ended, summary.finished, summary.after, self._ended_us = None, None, 0, None
             case "output.written" if data.get("stream") == "stderr":
+                summary.wrote_stderr = True
                 last = words(data.get("text")).rstrip().rpartition("\n")[2].strip()
                 self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
             case "run.invalidated":

@@ -247,6 +247,8 @@ def _print_end(found: Run, given: str, summary: Summary, status: str, resolve: A
     out.print(f"      playhead verify {name}")
     if summary.ended is not None:
         out.print(f"      playhead replay {name}")
+    if summary.wrote_stderr and status in ("error", "crashed"):
+        out.print(f"      playhead show {name} --output stderr")
 
 
 def _print_error(failed: Any, out: Output) -> None:
