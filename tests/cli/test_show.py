@@ -3,15 +3,21 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import playhead
+from playhead.capture import dialects
+from playhead.capture.dialects.base import Answered, Asked, Dialect, ToolAsked, mapping
+from playhead.testing import ScriptedProvider
 
 
 def test_the_timeline_tells_what_happened(ask, sample):
@@ -431,3 +437,32 @@ def test_no_output_is_explained(ask, shell, sample):
     shell("record", "--", sys.executable, "-c", "print(1)")
     said = ask("show", "@last", "--output", "stderr")
     assert (said.code, said.out, said.err) == (0, "", "playhead: the program wrote nothing to stderr\n")
+
+
+def own_answered(documents: Any, streamed: bool) -> Answered:
+    reply = mapping(mapping(documents[0]).get("reply"))
+    calls = [ToolAsked(None, str(name), given) for name, given in mapping(reply.get("do")).items()]
+    return Answered(documents[0], said=reply.get("words"), calls=tuple(calls))
+
+
+def test_a_dialect_tells_what_answers_mean_that_the_viewer_does_not_understand(ask, store, monkeypatch):
+    own = Dialect("own", "own", ("/own$",), "talk", (), lambda body, path: Asked("own-1"), own_answered)
+    known = dialects.find
+    monkeypatch.setattr(dialects, "find", lambda *to: (own, "own", "talk") if "/own" in to[1] else known(*to))
+    answers = [{"words": "Let me look."}, {"words": "Hm.", "do": {"weather": {"city": "Bern"}}}, {"do": {"stop": None}}]
+    with ScriptedProvider() as provider, playhead.record("talk", store=store):
+        for answer in answers:
+            body = json.dumps({"reply": answer}).encode()  # which is given back
+            asked = urllib.request.Request(f"{provider.root_url}/plain/own", body, {"Content-Type": "own/json"})
+            with urllib.request.urlopen(asked) as response:
+                response.read()
+    shown = ask("show", "@last").out
+    assert re.findall(r"model own-1 (.*?)  ", shown) == [
+        '→ "Let me look."', '→ calls weather(city="Bern"), "Hm."', "→ calls stop",
+    ]  # fmt: skip
+    assert re.search(
+        r"asked for  weather\(city=\"Bern\"\) \(event \d+\), stop \(event \d+\), no result recorded", shown
+    )
+    assert 'own-1 → calls weather(city="Bern"), "Hm."' in ask("tail", "@last", "-n", "-1").out
+    monkeypatch.setattr(dialects, "find", known)  # whoever does not have the dialect sees what there is to see
+    assert re.findall(r"model own-1 (.*?)  ", ask("show", "@last").out) == [""] * 3

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.views import text
-from playhead.views.answers import read
+from playhead.views.answers import Call, Meaning, read
 
 
 def said(*given: Any) -> str:
@@ -100,3 +100,24 @@ def test_the_tools_that_the_agent_is_to_run_are_told_from_those_of_the_provider(
     response: Any, expected: list[str]
 ) -> None:
     assert [call.name for call in read(response, 80).asked] == expected
+
+
+def test_who_knows_the_protocol_is_asked_for_what_was_not_found() -> None:
+    meaning = Meaning("Now.", [("1", "look", {"at": "a"}), (None, "stop", None)])
+    seen: list[Any] = []
+
+    def interpret(response: Any) -> Meaning:
+        seen.append(response)
+        return meaning
+
+    resolved = {"own": 1}
+    told, asked = read({"$same": "0#/x"}, 80, lambda value: resolved, interpret)
+    assert told == 'calls look(at="a"), stop, "Now."'
+    assert asked == [Call("look", 'at="a"', "1"), Call("stop")]
+    assert seen == [resolved]
+    meaning = Meaning(None, [(None, "look", {})])
+    assert read({"text": "here"}, 80, None, interpret).told == 'calls look, "here"'
+    both = {"choices": [{"message": {"content": "First", "tool_calls": [CALL]}}]}
+    assert read(both, 80, None, interpret).told == 'calls read_file(path="a"), "First"'
+    assert seen == [resolved, {"text": "here"}]  # what was found is not asked for
+    assert read(None, 80, None, interpret).told == read({"own": 1}, 80, None, lambda response: None).told == ""

@@ -11,7 +11,7 @@ from playhead.cli.output import Output, Part, one_line
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
-from playhead.views.answers import Call
+from playhead.views.answers import Call, Meaning
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 from playhead.views.timeline import Row
@@ -59,6 +59,17 @@ def safe_resolve(reader: RunReader) -> Resolve:
             return value
 
     return follow
+
+
+def meaning_of(method: str, url: str, response: Any) -> Meaning | None:
+    """Ask the dialect of a request what the answer to it means; None where no dialect is known."""
+    from playhead.capture import dialects
+
+    found = dialects.find(method, url)
+    if found is None:
+        return None
+    answered = found[0].answered([response], False)  # of a stream it was recorded as if it had been none
+    return Meaning(answered.said, answered.calls)
 
 
 def not_captured_lines(summary: Summary) -> list[str]:

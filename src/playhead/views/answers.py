@@ -1,11 +1,13 @@
 """Say in few words what a model answered: the tools that it asked for, and the beginning of its text.
 
 Answers are recorded as the provider or the author of the agent shaped them. The usual shapes are understood, whether
-as JSON or as the recorded fields of a client's objects; of any other nothing is said, and nothing here raises.
+as JSON or as the recorded fields of a client's objects; of any other is said what somebody says who knows its protocol
+(`Interpret`), else nothing, and nothing here raises.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -46,10 +48,25 @@ class Answer(NamedTuple):
     asked: list[Call]
 
 
-def read(response: Any, width: int, resolve: Resolve | None = None) -> Answer:
-    """Tell an answer as `calls read_file, "First I look"`, or the text alone, in at most `width` columns."""
+class Meaning(NamedTuple):
+    """What an answer says, in the words of somebody who knows its protocol."""
+
+    said: str | None  # None where that stands where everybody finds it
+    calls: Sequence[tuple[str | None, str, Any]]  # id, name and input of the tools that the agent is to run
+
+
+Interpret = Callable[[Any], Meaning | None]
+
+
+def read(response: Any, width: int, resolve: Resolve | None = None, interpret: Interpret | None = None) -> Answer:
+    """Tell an answer as `calls read_file(path="a"), "First I look"`, or the text alone, in at most `width` columns.
+
+    `interpret` is asked where one of the two was not found in the usual places.
+    """
     answer = _Answer(width, resolve)
     answer.look(response, 0)
+    if interpret is not None and response is not None and not (answer.calls and "".join(answer.words).strip()):
+        answer.take(interpret(response if resolve is None else resolve(response)))
     spoken = " ".join("".join(answer.words).split())  # a line has no room for line breaks and indents
     parts = [f"calls {', '.join(map(str, answer.calls))}"] if answer.calls else []
     if spoken:
@@ -67,6 +84,17 @@ class _Answer:
         self._width = width
         self._resolve = resolve
         self._left = _PARTS_MAX
+
+    def take(self, meaning: Meaning | None) -> None:
+        """Take what was not found by looking."""
+        if meaning is None:
+            return
+        if not self.calls:
+            self.calls = self.asked = [
+                Call(name, self._arguments(given), id) for id, name, given in meaning.calls[:_PARTS_MAX]
+            ]
+        if meaning.said is not None:
+            self.words = [meaning.said]
 
     def look(self, part: Any, depth: int) -> None:
         """Take one part of an answer, and what is inside it."""

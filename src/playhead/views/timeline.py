@@ -7,8 +7,9 @@ files that anybody may have written: a field of the wrong form is said as it is,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from playhead import _limits
@@ -31,7 +32,7 @@ _COUNTED = {
     "step.started": "steps",
     "http.sent": "http_requests",
 }
-_WITHOUT_TOKENS = re.compile("embed|count", re.IGNORECASE)  # operations that many providers count no tokens of
+_NO_TALK = re.compile("embed|count", re.IGNORECASE)  # operations that say nothing, and of which few count tokens
 
 
 @dataclass(slots=True)
@@ -70,9 +71,15 @@ class Timeline:
     """Take the events of one run in order; then `summary` and `rows` say what it was.
 
     `resolve` follows a reference inside a value; it is asked only for what is said in a row. `prices` are the user's.
+    `interpret` says what the answer to a request means, by its method and address, where that is not plain to see.
     """
 
-    def __init__(self, resolve: Resolve | None = None, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(
+        self,
+        resolve: Resolve | None = None,
+        prices: Mapping[str, Mapping[str, float]] | None = None,
+        interpret: Callable[[str, str, Any], answers.Meaning | None] | None = None,
+    ) -> None:
         self.summary = Summary()
         self._bill = Bill(prices)
         self._resolve = resolve
@@ -80,7 +87,8 @@ class Timeline:
         self._known: dict[str, Row] = {}
         self._open = OpenSpans()
         self._asked = AskedTools()
-        self._operations: dict[int, str] = {}  # of models that have not answered yet, by the seq of their row
+        self._interpret = interpret
+        self._requests: dict[int, tuple[str, str, str]] = {}  # open ones to models, by row: operation, method, address
         self._lanes: dict[str, None] = {}
         self._models: dict[str, None] = {}
         self._first_us: int | None = None
@@ -233,7 +241,8 @@ class Timeline:
         elif event.kind == "process.started" and self._by_program and len(self._known) == 1:
             self._program = row
         elif event.kind == "model.invoked":
-            self._operations[row.seq] = words(data.get("operation"))
+            http = mapping(data.get("http"))
+            self._requests[row.seq] = words(data.get("operation")), words(http.get("method")), words(http.get("url"))
 
     def _step_key(self, event: Event) -> tuple[str | None, str, str]:
         """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
@@ -312,14 +321,17 @@ class Timeline:
         self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
         self.summary.model_failures += row.status == "error"
         row.result = words(data.get("finish"))
-        row.answer, asked = answers.read(data.get("response"), _limits.CELL_CHARACTERS_MAX, self._resolve)
+        operation, *address = self._requests.pop(row.seq, ("", "", ""))
+        talk = _NO_TALK.search(operation) is None
+        interpret = partial(self._interpret, *address) if self._interpret is not None and address[1] and talk else None
+        response = data.get("response")
+        row.answer, asked = answers.read(response, _limits.CELL_CHARACTERS_MAX, self._resolve, interpret)
         if asked and event.span is not None and row.status == "ok" and data.get("http") is not None:
             self._asked.answered(event.span, event.seq, asked)  # by hand, nobody may tell what came of it
         told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
         row.unanswered = row.status == "ok" and not told
-        operation = self._operations.pop(row.seq, "")
         if row.status == "ok" and told and row.tokens_in is None and row.tokens_out is None:
-            self.summary.calls_without_usage += _WITHOUT_TOKENS.search(operation) is None
+            self.summary.calls_without_usage += talk
 
     def _settle(self, row: Row) -> None:
         """Take a row out of what is going on; after a step that failed, the next one like it is a new attempt."""

@@ -52,6 +52,7 @@ class Answered:
     finish: str | None = None
     calls: tuple[ToolAsked, ...] = ()  # only those the client has to run
     error: dict[str, Any] | None = None  # an error object in an answer 200, or in a stream
+    said: str | None = None  # the text, for viewers, where it stands where they do not find it: views/answers.py
 
 
 @dataclass(frozen=True, slots=True)

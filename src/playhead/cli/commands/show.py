@@ -16,6 +16,7 @@ from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import (
     in_flight_text,
+    meaning_of,
     print_header,
     print_row,
     print_value,
@@ -156,7 +157,7 @@ def _other_end(found: Run, event: Event) -> Event | None:
 def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
     resolve = safe_resolve(reader)
-    timeline = Timeline(resolve, load_settings().prices)
+    timeline = Timeline(resolve, load_settings().prices, meaning_of)
     problem = _take_readable(timeline, reader)
     summary = timeline.finish()
     status = status_of(summary, found.path is not None and presence.is_held(found.path))
