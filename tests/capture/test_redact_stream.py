@@ -102,3 +102,46 @@ def test_cuts_inside_an_event_keep_the_number_of_pieces_and_everything_around() 
         assert len(out) == len(pieces)
         assert b"".join(out) == expected
     assert KEY.encode()[20:26] not in expected
+
+
+def lines_of(events: list[str]) -> list[bytes]:
+    return [f"data: {event}\n\n".encode() for event in events]
+
+
+FORMS = {
+    "two choices in one chunk": [
+        json.dumps({"choices": [{"index": 0, "delta": {"content": part}}, {"index": 1, "delta": {"content": "word "}}]})
+        for part in parts_of(WORDS, 7)
+    ],
+    "a number that counts": [json.dumps({"token": part, "index": at}) for at, part in enumerate(parts_of(WORDS, 7))],
+    "an id that changes": [json.dumps({"delta": part, "item_id": f"i{at}"}) for at, part in enumerate(parts_of(WORDS, 7))],
+    "blanks around the colon": [f'{{"a" :  {json.dumps(part)}}}' for part in parts_of(WORDS, 7)],
+    "plain text": parts_of(WORDS, 7),
+    "a JSON text": [json.dumps(part) for part in parts_of(WORDS, 7)],
+    "an array": [json.dumps(["tok", part]) for part in parts_of(WORDS, 7)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_spread_over_events_is_found_whatever_they_look_like(form: str) -> None:
+    pieces = lines_of(FORMS[form])
+    counts: dict[str, int] = {}
+    out = without_split_secrets(Redactor(environ={}), pieces, counts)
+    assert counts == {"anthropic-key": 1}
+    assert len(out) == len(pieces)
+    said = b"".join(out)
+    assert said.count(b"[redacted:anthropic-key]") == 1
+    assert not any(KEY[at : at + 6].encode() in said for at in range(13, len(KEY) - 6))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [{"href": "https://example.com"}, {"href": "mailto:joe@example.com"}],
+        [{"line": "token"}, {"line": "=foobarbaz123"}],
+        [{"w": "the password"}, {"w": ": is not needed here 1a2b3c4d"}],
+    ],
+)
+def test_values_that_are_whole_are_not_taken_for_one_text(values: list[dict[str, str]]) -> None:
+    pieces = lines_of([json.dumps(value) for value in values])
+    assert without_split_secrets(Redactor(environ={}), pieces, {}) is pieces

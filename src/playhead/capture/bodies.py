@@ -39,6 +39,11 @@ class Answer:
         )
 
     @property
+    def media(self) -> str:
+        """Return the type of the body."""
+        return header(self.headers, "content-type")
+
+    @property
     def first(self) -> Any:
         """Return the first document, or None."""
         return self.documents[0] if self.documents else None
@@ -64,7 +69,7 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
     encoding = _encoding(answer.headers)
     encoded = encoding not in ("", "identity")
     if speaks:
-        found = dialects.documents(_opened(raw, encoding) if encoded else raw, header(answer.headers, "content-type"))
+        found = dialects.documents(_opened(raw, encoding) if encoded else raw, answer.media)
         if found is not None:
             answer.documents, answer.streamed = found
     pieces = answer.chunks
@@ -89,8 +94,8 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
         answer.pieces = _told(pieces, times)
 
 
-def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> None:
-    """Take out of a kept stream what is secret only when its events are put together."""
+def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> bool:
+    """Take out of a kept stream what is secret only when its events are put together; say whether there was any."""
     raw, encoding = wire.write(answer.value, answer.form), _encoding(answer.headers)
     encoded = answer.form == wire.BYTES and encoding not in ("", "identity")
     pieces = [_opened(raw, encoding) if encoded else raw]
@@ -103,6 +108,7 @@ def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int
         answer.value, answer.form = wire.as_text(b"".join(clean))
         if answer.pieces is not None:
             answer.pieces = _told(clean, answer.pieces["at_us"])
+    return clean is not pieces
 
 
 def _told(pieces: list[bytes], times: list[int]) -> dict[str, list[int]]:

@@ -299,9 +299,11 @@ class Exchange:
         if answer.documents is not None and self._status is not None and self._status < 400:
             answered = dialect.answered(answer.documents, answer.streamed)
         status, described = self._outcome(error, closed, answered)
+        if answer.streamed and answer.form in (wire.TEXT, wire.BYTES) and self._hide_split_secrets(answered):
+            # What was in several of its parts is in several places of what they say together, too.
+            found = dialects.documents(wire.write(answer.value, answer.form), answer.media)
+            answered = None if found is None or answered is None else dialect.answered(*found)
         response = answered.response if answered is not None else answer.first
-        if answer.streamed and answer.form in (wire.TEXT, wire.BYTES):
-            self._hide_split_secrets(None if answered is None else answered.response)
         fields: dict[str, Any] = {"status": status}
         if response is not None:
             fields["response"] = response
@@ -320,14 +322,17 @@ class Exchange:
         after = recording.turns.answered(self._scope, self._span, answered, status)
         self._emit("model.responded", fields, described, spliced, after)
 
-    def _hide_split_secrets(self, assembled: Any) -> None:
+    def _hide_split_secrets(self, answered: Answered | None) -> bool:
         """Look at the events of a stream together where what they say together looks like a secret, or is not known."""
         recording = self._scope.recording
-        if assembled is None or recording.redactor.suspicious(orjson.dumps(assembled, default=str)):
-            self._answer.aside = None  # what is learned from it when it is written may stand there too
-            counts: dict[str, int] = {}
-            hide_split_secrets(recording.redactor, self._answer, counts)
-            recording.count_redacted(counts)
+        assembled = None if answered is None else answered.response
+        if assembled is not None and not recording.redactor.suspicious(orjson.dumps(assembled, default=str)):
+            return False
+        self._answer.aside = None  # what is learned from it when it is written may stand there too
+        counts: dict[str, int] = {}
+        hidden = hide_split_secrets(recording.redactor, self._answer, counts)
+        recording.count_redacted(counts)
+        return hidden
 
     def _outcome(
         self, error: BaseException | None, closed: Closed, answered: Answered | None

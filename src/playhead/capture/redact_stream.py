@@ -6,57 +6,102 @@ belong together are joined, redacted as one, and put back where they were.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from playhead.capture.redact import Redactor
+from playhead.capture.redact_named import NAMED
+from playhead.capture.redact_rules import BEARER, URL_PASSWORD
 
-# Under any name the next part of something may come. The numbers beside it say of what.
-_DELTA = re.compile(rb'"([^"\\\x00-\x1f]{1,80})" ?: ?("(?:[^"\\\x00-\x1f]|\\.)*+")')
-_NUMBER = re.compile(rb'"(?:index|output_index|content_index|summary_index|item_id)" ?: ?([0-9]+|"[^"\\]*")')
+# Under these names providers send the next part of something; others may do so under any name.
+_PARTS = frozenset({
+    b"", b"content", b"text", b"arguments", b"delta", b"partial_json", b"thinking", b"reasoning", b"reasoning_content",
+    b"refusal", b"transcript", b"response", b"code", b"input", b"output", b"value", b"signature", b"stringValue",
+    b"token",
+})  # fmt: skip
+# Whole values of neighbours may look like these when they are put together: `mailto:` and what comes after it.
+_BY_CONTEXT = {rule.name for rule in NAMED} | {BEARER.name, URL_PASSWORD.name, "named-field"}
+_STRING = rb'("(?:[^"\\\x00-\x1f]|\\.)*+")'
+_DELTA = re.compile(rb'"([^"\\\x00-\x1f]{1,80})" {0,8}: {0,8}' + _STRING)
+_BARE = re.compile(rb"()" + _STRING)
+_NUMBER = re.compile(rb'"(?:index|output_index|content_index|summary_index|item_id)" {0,8}: {0,8}([0-9]+|"[^"\\]*")')
+_LINE = re.compile(rb"(data:)?[ \t]*([^\r\n]+)")
 
 
-_Row = list["re.Match[bytes]"]
+class _Part(NamedTuple):
+    """A text in a stream, with its quotes where it has them."""
+
+    start: int
+    end: int
+    written: bytes
+    quoted: bool
+
+    @property
+    def said(self) -> bytes:
+        if not self.quoted or (b"\\" not in self.written and self.written.isascii()):
+            return self.written[1:-1] if self.quoted else self.written
+        try:
+            return str(json.loads(self.written)).encode("utf-8", "surrogatepass")
+        except ValueError:
+            return b""
 
 
 def without_split_secrets(redactor: Redactor, pieces: list[bytes], counts: dict[str, int]) -> list[bytes]:
-    """Return the pieces of a stream of JSON events without secrets that are spread over several of them.
+    """Return the pieces of a stream of events without secrets that are spread over several of them.
 
     As many pieces as there were; the same object if there are none. A placeholder stands where the secret began.
     """
     whole = b"".join(pieces)
     changes: list[tuple[int, int, bytes]] = []
-    for row in _rows(whole):
-        parts = [_said(match[2]) for match in row]
-        for match, part, left in zip(row, parts, redactor.redact_pieces(parts, counts), strict=True):
-            if left != part:
-                said = json.dumps(left.decode("utf-8", "surrogatepass"), ensure_ascii=False)
-                changes.append((match.start(2), match.end(2), said.encode("utf-8", "surrogatepass")))
+    for name, row in _rows(whole):
+        parts, found = [part.said for part in row], dict[str, int]()
+        clean = redactor.redact_pieces(parts, found)
+        if name not in _PARTS and found.keys() <= _BY_CONTEXT:
+            continue
+        for rule, count in found.items():
+            counts[rule] = counts.get(rule, 0) + count
+        for part, before, after in zip(row, parts, clean, strict=True):
+            if after != before:
+                changes.append((part.start, part.end, _quoted(after) if part.quoted else after))
     return _changed(pieces, whole, sorted(changes)) if changes else pieces
 
 
-def _said(text: bytes) -> bytes:
-    """Return what a JSON string says; nothing where it is none."""
-    if b"\\" not in text and text.isascii():
-        return text[1:-1]
-    try:
-        return str(json.loads(text)).encode("utf-8", "surrogatepass")
-    except ValueError:
-        return b""
+def _quoted(text: bytes) -> bytes:
+    return json.dumps(text.decode("utf-8", "surrogatepass"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _rows(whole: bytes) -> list[_Row]:
-    """Return the texts of the stream that belong together, those of each row in order."""
-    rows: dict[tuple[bytes, ...], _Row] = {}
-    for line in re.finditer(rb"[^\r\n]+", whole):
-        found = list(_DELTA.finditer(whole, line.start(), line.end()))
-        if found:
-            numbers = _NUMBER.findall(whole, line.start(), line.end())
-            for match in found:
-                rows.setdefault((match[1], *numbers), []).append(match)
-    # What says the same each time is the name of something, and no part of it.
-    return [row for row in rows.values() if any(match[2] != row[0][2] for match in row)]
+def _rows(whole: bytes) -> Iterator[tuple[bytes, list[_Part]]]:
+    """Yield the texts of the stream that belong together, those of each row in order, with the name they stand under.
+
+    These have the same name, the same place among those of their name in an event, and the same numbers beside them;
+    or other numbers each time, where a server counts its events.
+    """
+    rows: dict[tuple[bytes, int], dict[tuple[bytes, ...], list[_Part]]] = {}
+    for line in _LINE.finditer(whole):
+        numbers = tuple(_NUMBER.findall(whole, line.start(), line.end()))
+        places: dict[bytes, int] = {}
+        for name, part in _parts_of(whole, line):
+            place = places[name] = places.get(name, -1) + 1
+            rows.setdefault((name, place), {}).setdefault(numbers, []).append(part)
+    for (name, _), numbered in rows.items():
+        groups = list(numbered.values())
+        if all(len(group) == 1 for group in groups):
+            groups = [list(itertools.chain.from_iterable(groups))]
+        # What says the same each time is the name of something, and no part of it.
+        yield from ((name, row) for row in groups if any(part.written != row[0].written for part in row))
+
+
+def _parts_of(whole: bytes, line: re.Match[bytes]) -> Iterator[tuple[bytes, _Part]]:
+    start, end = line.span(2)
+    first = whole[start : start + 1]
+    if first in (b'"', b"[", b"{"):
+        for match in (_DELTA if first == b"{" else _BARE).finditer(whole, start, end):
+            yield match[1], _Part(match.start(2), match.end(2), match[2], quoted=True)
+    elif line[1]:
+        yield b"", _Part(start, end, whole[start:end], quoted=False)  # of plain text
 
 
 def _changed(pieces: Sequence[bytes], whole: bytes, changes: list[tuple[int, int, bytes]]) -> list[bytes]:
