@@ -565,3 +565,20 @@ def test_rules_of_the_launcher_hold_in_whichever_folder_a_program_runs(
     assert "778899" not in said
     assert "ff00ff" not in said
     assert "4711" not in said
+
+
+def test_what_a_program_could_not_even_declare_as_lost_its_launcher_declares(store: Path, tmp_path: Path) -> None:
+    code = f"""{ACTS}
+act('seen')
+from playhead.errors import WriteFailed
+from playhead.store.file_log import FileLog
+def full(*_): raise WriteFailed('no space left on the device')
+FileLog.append = full
+act('lost')
+"""
+    exit_code, _, err = launched(store, python(code))
+    assert exit_code == 0
+    assert b"could not even be declared" in err
+    run = only_run(store)
+    assert [(gap["reason"], gap["count"]) for gap in gaps(run)] == [("write_failed", 1), ("unopened_span", 1)]
+    assert run.verify().completeness.verdict == "missing"

@@ -96,10 +96,16 @@ def _leave(recording: Any, report: str) -> None:
     if recording.redacted:
         _tell(report, "".join(f"redacted\t{rule}\t{count}\n" for rule, count in recording.redacted.items()))
     recording.told_late = True  # what daemon threads do from now on is lost with or without us
-    recording.leave()
+    try:
+        recording.leave()
+    finally:
+        lost = recording.ledger.pending_losses
+        _tell(report, "".join(f"lost\t{reason}\t{count}\n" for reason, count in lost.items()))
 
 
 def _tell(report: str, text: str) -> None:
+    if not text:
+        return
     try:
         with open(report, "a") as file:
             file.write(text)

@@ -24,6 +24,7 @@ class Heard:
 
     not_attached: list[dict[str, Any]] = field(default_factory=list)
     redacted: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)  # and could not be declared by whoever lost it
 
 
 class Attachment:
@@ -59,6 +60,8 @@ class Attachment:
             match line.split("\t"):
                 case ["redacted", rule, count] if count.isdecimal():
                     heard.redacted[rule] = heard.redacted.get(rule, 0) + int(count)
+                case ["lost", reason, count] if count.isdecimal():
+                    heard.lost[reason] = heard.lost.get(reason, 0) + int(count)
                 case ["not attached", version, executable, why]:
                     heard.not_attached.append({"version": version, "executable": executable, "why": why})
         return heard

@@ -11,6 +11,7 @@ import functools
 import time
 import weakref
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import orjson
@@ -28,6 +29,8 @@ from playhead.ledger.writer import Around
 
 Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
 Closed = dict[str, Any] | None  # why an answer was left before its end
+# A request begins, for whoever has to know that somebody records it.
+begun: ContextVar[list[bool] | None] = ContextVar("playhead_begun", default=None)
 _CLOSED = {"type": "ClosedByClient", "message": "the client stopped reading before the end"}
 _RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the answer did"}
 
@@ -39,6 +42,9 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
     `tells` calls `opened` when the last byte has left; then a question to a model is recorded while it is on its way,
     in the time that the provider needs to answer (docs/design/decisions/0014-on-its-way.md).
     """
+    seen = begun.get()
+    if seen is not None:
+        seen.append(True)
     if muted.get():
         _learn(headers, url)
         return None

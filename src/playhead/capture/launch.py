@@ -114,6 +114,8 @@ def _finish(
 ) -> Launched:
     error = None if code == 0 else _failure(code)
     status: kinds.Status = "ok" if code == 0 else "error"
+    for reason, count in heard.lost.items():
+        recording.lose(reason, count)
     recording.emit(
         kinds.ProcessExited(status=status, exit_code=code, error=error), span=span, parent=recording.root_span
     )

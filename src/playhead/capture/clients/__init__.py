@@ -19,6 +19,7 @@ from playhead.capture.patches import Patches
 # By the file that patches it: the modules that are waited for. The file is loaded when one of them arrives.
 WATCHED: dict[str, tuple[str, ...]] = {
     "clients.httpx_transports": ("httpx._transports.default", "httpx2._transports.default"),
+    "clients.httpx_clients": ("httpx._client", "httpx2._client"),
     "clients.http_client": ("http.client",),
     "clients.urllib3_pools": ("urllib3.connectionpool",),
     "clients.aiohttp_client": ("aiohttp.client",),

@@ -1,0 +1,76 @@
+"""A transport of somebody's own is named where nothing records what goes through it, and only there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+import playhead
+from playhead.testing import ScriptedProvider
+
+
+class Own(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    def handle_request(self, request: Any) -> httpx2.Response:
+        return httpx2.Response(200, text="made up")
+
+    async def handle_async_request(self, request: Any) -> httpx2.Response:
+        return httpx2.Response(200, text="made up")
+
+
+class Passing(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    def __init__(self) -> None:
+        self._inner, self._inner_async = httpx2.HTTPTransport(), httpx2.AsyncHTTPTransport()
+
+    def handle_request(self, request: Any) -> httpx2.Response:
+        return self._inner.handle_request(request)
+
+    async def handle_async_request(self, request: Any) -> httpx2.Response:
+        return await self._inner_async.handle_async_request(request)
+
+
+def ask(kind: str, transport: Any, url: str) -> None:
+    async def asynchronously() -> None:
+        async with httpx2.AsyncClient(transport=transport) as client:
+            for _ in range(2):
+                assert (await client.get(url)).status_code
+
+    if kind == "async":
+        asyncio.run(asynchronously())
+        return
+    with httpx2.Client(transport=transport) as client:
+        for _ in range(2):
+            assert client.get(url).status_code
+
+
+def told() -> tuple[list[dict[str, Any]], int]:
+    events = list(playhead.load("@last").events())
+    gaps = [event.data for event in events if event.kind == "gap.noted"]
+    return gaps, sum(event.kind == "http.sent" for event in events)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_transport_that_nobody_records_is_named_once(kind: str) -> None:
+    with playhead.record("own"):
+        ask(kind, Own(), "http://user:pw@model.test/v1/x?key=1")
+    gaps, sent = told()
+    assert sent == 0
+    assert [(gap["reason"], gap["count"]) for gap in gaps] == [("not_captured", 0)]
+    where = gaps[0]["detail"]["where"]
+    assert where.endswith("test_httpx_clients.Own to http://model.test/v1/x")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_transport_that_uses_a_recorded_one_is_not(kind: str) -> None:
+    with ScriptedProvider(["x"]) as provider, playhead.record("passing"):
+        ask(kind, Passing(), provider.base_url)
+    assert told() == ([], 2)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_exports_of_telemetry_are_left_out_there_too(kind: str) -> None:
+    with playhead.record("export"), httpx2.Client(transport=Own()) as client:
+        client.post("https://cloud.langfuse.com/api/public/ingestion", content=b"{}")
+    assert told() == ([], 0)
