@@ -23,7 +23,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
 def _sync(known: type, original: Any) -> Any:
     @functools.wraps(original)
     def send(self: Any, request: Any) -> Any:
-        transport = self._transport_for_url(request.url)
+        transport = self._transport_for_url(request.url) if self._mounts else self._transport
         if isinstance(transport, known):
             return original(self, request)
         seen: list[bool] = []
@@ -40,7 +40,7 @@ def _sync(known: type, original: Any) -> Any:
 def _async(known: type, original: Any) -> Any:
     @functools.wraps(original)
     async def send(self: Any, request: Any) -> Any:
-        transport = self._transport_for_url(request.url)
+        transport = self._transport_for_url(request.url) if self._mounts else self._transport
         if isinstance(transport, known):
             return await original(self, request)
         seen: list[bool] = []
