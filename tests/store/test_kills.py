@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from tests.store.children import command, environment, events, judge, texts
 
+from playhead._ids import new_run_id
 from playhead.store import presence
+from playhead.store.disk import Disk
 from playhead.store.files import FileStore
 
 # One process that forks a victim per line it reads: starting Python 200 times would measure Python.
@@ -124,3 +126,23 @@ with playhead.record("victim", store="store"):
     (run,) = store.runs()
     assert [event.kind for event in events(store, run)] == ["run.started", "step.started", "model.invoked"]
     assert judge(store, run).completeness.verdict == "unfinished"
+
+
+def test_a_blob_whose_writer_was_killed_half_way_is_whole_when_it_is_stored_again(tmp_path: Path) -> None:
+    class Dying(Disk):
+        def write(self, descriptor: int, data: bytes) -> int:
+            os.write(descriptor, data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+            return 0
+
+    data = b"a large value" * 5000
+    FileStore(tmp_path).ledger(new_run_id(), create=True).close()
+    child = os.fork()
+    if child == 0:
+        FileStore(tmp_path, disk=Dying()).put_blob(data)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    store = FileStore(tmp_path)
+    digest = store.put_blob(data)
+    assert store.blob(digest) == data
+    assert [path.name for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == [digest]
