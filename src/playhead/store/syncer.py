@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
-from _thread import start_new_thread
+from _thread import get_native_id, start_new_thread
 
 from playhead import _limits
 from playhead.errors import PlayheadError
@@ -21,6 +22,8 @@ _ended = threading.Event()
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _guard = threading.Lock()
 _running = False
+_native = 0  # what the kernel calls the thread
+_TRIES, _TRY_S = 1000, 0.001
 
 
 def watch(ledger: Ledger) -> None:
@@ -52,6 +55,8 @@ def _written() -> None:
 
 
 def _work() -> None:
+    global _native
+    _native = get_native_id()
     while not _stop.is_set():
         _wake.wait()
         _stop.wait(_limits.SYNC_INTERVAL_S)
@@ -74,6 +79,10 @@ def _before_fork() -> None:
         _stop.set()
         _wake.set()
         _ended.wait()
+        for _ in range(_TRIES):  # it has said its last word, and is a thread of the process for a moment longer
+            if not os.path.exists(f"/proc/self/task/{_native}"):
+                break
+            time.sleep(_TRY_S)
         _running = False
         _stop.clear()
 
