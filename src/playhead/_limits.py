@@ -46,6 +46,7 @@ GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the fir
 SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
 LEARNED_VALUES_MAX: Final = 1000  # from requests and fields; where there are more, the older half is forgotten
 CLEAN_CHARACTERS_MAX: Final = 4 * 1024 * 1024  # of texts that need not be searched again
+HANDED_RULES_BYTES_MAX: Final = 16 * 1024  # of rules in the environment of a program; more are in a file
 OPENED_BYTES_MAX: Final = 64 * 1024 * 1024  # of what is inside compressed data; a body with more is not kept
 
 # Output

@@ -54,10 +54,15 @@ def handed_on(settings: Settings) -> str:
 
 
 def inherit(told: str) -> None:
-    """Redact from now on what the launcher redacts as well; `told` is what `handed_on` wrote."""
+    """Redact from now on what the launcher redacts as well.
+
+    `told` is what `handed_on` wrote, or after an `@` the name of the file that holds it.
+    """
     import base64
     import json
 
+    if told.startswith("@"):
+        told = Path(told[1:]).read_text()
     _inherited.update(json.loads(base64.urlsafe_b64decode(told)))
 
 
@@ -68,11 +73,21 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -
     values: dict[str, Any] = {}
     for source, table in (*_files(folder), ("environment", _from_environment(environ))):
         values.update(_checked(source, table))
-    if _inherited:  # beside what is set here: a secret of either is a secret
-        values["redact_off"] = tuple(_inherited.get("redact_off", ()))
-        values["redact_fields"] = (*values.get("redact_fields", ()), *_inherited.get("redact_fields", ()))
-        values["redact_patterns"] = {**values.get("redact_patterns", {}), **_inherited.get("redact_patterns", {})}
+    if _inherited:
+        _add_inherited(values)
     return Settings(**values)
+
+
+def _add_inherited(values: dict[str, Any]) -> None:
+    """Add what the launcher was told: a secret of either is a secret."""
+    off = tuple(_inherited.get("redact_off", ()))
+    values["redact_off"] = tuple(name for name in off if name in values.get("redact_off", off))
+    values["redact_fields"] = (*values.get("redact_fields", ()), *_inherited.get("redact_fields", ()))
+    patterns = values["redact_patterns"] = dict(values.get("redact_patterns", {}))
+    for name, pattern in _inherited.get("redact_patterns", {}).items():
+        while patterns.get(name, pattern) != pattern:
+            name = f"{name[:37]}-2"
+        patterns[name] = pattern
 
 
 def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:

@@ -688,3 +688,41 @@ def test_a_run_stays_strict_after_an_agent_inside_it_was_stopped(failing: Callab
 
     with ScriptedProvider([LONG] * 3) as provider:
         outer()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+def test_what_ends_a_program_is_not_replaced_by_what_was_not_recorded(
+    error: type[BaseException], failing: Callable[[int], None]
+) -> None:
+    async def hidden() -> None:
+        failing(0)
+        await asyncio.gather(asyncio.to_thread(openai_call, provider), return_exceptions=True)
+        failing(10**9)
+
+    def agent() -> None:
+        with playhead.record("strict", strict=True):
+            asyncio.run(hidden())
+            raise error
+
+    with ScriptedProvider([LONG]) as provider, pytest.raises(error):
+        agent()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_loss_that_was_hidden_is_raised_by_the_agent_that_it_happened_in(failing: Callable[[int], None]) -> None:
+    @playhead.agent("first")
+    def first() -> None:
+        failing(0)
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(openai_call, provider))
+        thread.start()
+        thread.join()
+        failing(10**9)
+
+    @playhead.agent("second")
+    def second() -> str:
+        return "fine"
+
+    with ScriptedProvider([LONG]) as provider, playhead.record("both", strict=True):
+        with pytest.raises(WriteFailed):
+            first()
+        assert second() == "fine"

@@ -145,3 +145,19 @@ def test_a_secret_spread_over_events_is_found_whatever_they_look_like(form: str)
 def test_values_that_are_whole_are_not_taken_for_one_text(values: list[dict[str, str]]) -> None:
     pieces = lines_of([json.dumps(value) for value in values])
     assert without_split_secrets(Redactor(environ={}), pieces, {}) is pieces
+
+
+@pytest.mark.parametrize("start", [b'data: ["', b'data: "', b'data: {"a": "', b'data: {"'])
+def test_a_text_without_an_end_is_read_once(start: bytes) -> None:
+    # Quadratic, this would take half an hour.
+    body = start + b'\\"x' * 400_000
+    assert without_split_secrets(Redactor(environ={}), [body], {}) == [body]
+
+
+def test_a_stream_that_is_not_utf_8_is_looked_through_as_well() -> None:
+    pieces = [f"data: {chat(part)}\n\n".encode() for part in parts_of(WORDS, 7)]
+    pieces.insert(1, b'data: {"id": "c1", "choices": [{"index": 0, "delta": {"content": "\xe9"}}]}\n\n')
+    out = b"".join(without_split_secrets(Redactor(environ={}), pieces, {}))
+    assert b"[redacted:anthropic-key]" in out
+    assert not any(KEY[at : at + 6].encode() in out for at in range(13, len(KEY) - 6))
+    assert b'"\xe9"' in out

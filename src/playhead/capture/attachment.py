@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from playhead import _limits
 from playhead.capture.borrowed import NAMES
 from playhead.capture.children import Handed
 
@@ -32,6 +33,9 @@ class Attachment:
 
     def __init__(self, ear: str, rules: str) -> None:
         self._scratch = Path(tempfile.mkdtemp(prefix="playhead-"))
+        if len(rules) > _limits.HANDED_RULES_BYTES_MAX:
+            (self._scratch / "rules").write_text(rules)
+            rules = f"@{self._scratch / 'rules'}"
         self._handed = Handed(
             _FOLDER,
             sys.implementation.cache_tag or "",

@@ -32,10 +32,10 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, 
 
     `inside` says that a library is our caller, which would take an exception for one of its own.
     """
-    if not getattr(problem, _COUNTED, False):  # else it comes by for the second time, on its way up
+    if problem.__dict__.pop(_COUNTED, None) != recording.id:  # else it comes by for the second time, on its way up
         recording.lose(_reason(problem) if count else "sync_failed", count)
-        setattr(problem, _COUNTED, True)
     if recording.strict or _is_our_mistake(problem):
+        problem.__dict__[_COUNTED] = recording.id
         if inside and recording.strict:
             recording.stopped = recording.stopped or problem
             raise RecordingStopped(f"{what} was not recorded", problem) from problem
@@ -51,11 +51,11 @@ def _reason(problem: Exception) -> str:
     return type(problem).__name__
 
 
-def stops(error: BaseException | None) -> bool:
-    """Say whether this is a RecordingStopped, or a group with one in it."""
+def stopped_by(error: BaseException | None) -> RecordingStopped | None:
+    """Return the RecordingStopped that this is, or that a group holds."""
     if isinstance(error, BaseExceptionGroup):
-        return any(map(stops, error.exceptions))
-    return isinstance(error, RecordingStopped)
+        return next((found for one in error.exceptions if (found := stopped_by(one)) is not None), None)
+    return error if isinstance(error, RecordingStopped) else None
 
 
 def not_captured(problem: Exception, source: str, recordings: Iterable[Recording]) -> None:

@@ -207,7 +207,11 @@ class Record(Span):
         )
 
     def end(self, error: BaseException | None = None) -> None:
-        recording, problem = self.recording, self._stopped_by(error)
+        recording = self.recording
+        stopped = guard.stopped_by(error)
+        problem = None if stopped is None else stopped.problem
+        if recording is not None and (error is None or isinstance(error, Exception)):
+            problem = problem or recording.stopped  # which a library has hidden
         if recording is None or problem is None:
             self._end(error)
             return
@@ -215,12 +219,7 @@ class Record(Span):
         recording.strict, recording.stopped = False, None  # one is enough: what else is lost is counted
         self._end(problem)
         recording.strict = outside
-        raise problem from (None if guard.stops(error) else error)
-
-    def _stopped_by(self, error: BaseException | None) -> Exception | None:
-        """Return what could not be recorded inside a library; at the end of the run also where a library hid it."""
-        hidden = self._role == "run" and not isinstance(error, GeneratorExit)
-        return self.recording.stopped if self.recording is not None and (hidden or guard.stops(error)) else None
+        raise problem from (None if error is stopped else error)
 
     def _end(self, error: BaseException | None) -> None:
         self._leave_policies()

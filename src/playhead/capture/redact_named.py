@@ -182,7 +182,15 @@ def _named_field(match: re.Match[str]) -> bool:
         return True
     if match["close"] and match["sign"] == ":":
         return False  # in JSON that is no text
-    return match["sign"] != ":" or bool(re.search("[0-9]", value))
+    # Code gives fields values all the time: a call, a name, a version, a length are no secrets.
+    if (
+        match["sign"] == "=="
+        or match.string[match.end() : match.end() + 1] in ("(", "[", "{")
+        or _IDENTIFIERS.match(value)
+    ):
+        return False
+    mixed = len(value) >= 6 and re.search("[0-9]", value) and re.search("[A-Za-z]", value)
+    return bool(mixed or re.fullmatch("[0-9]{3,}", value))
 
 
 _PARTS = ("pass", "secret", "key", "credential", "token", "pwd", "_auth")  # one of them is in every name of `assigned`
@@ -250,7 +258,7 @@ def in_text(fields: Collection[str]) -> Rule:
     names = "|".join(re.escape(name).replace("_", "[_-]") for name in sorted(fields)) or "(?!)"
     return Rule(
         "named-field",
-        rf"(?<![A-Za-z0-9])(?i:{names})(?P<close>[\\\"'\]]{{0,12}}) ?(?P<sign>=>|:=|==?|:|%3[dD]|%3[aA]) ?"
+        rf"(?<![A-Za-z0-9])(?i:{names})(?P<close>[\\\"'\]]{{0,12}}) {{0,8}}(?P<sign>=>|:=|==?|:|%3[dD]|%3[aA]) {{0,8}}"
         rf"(?:{_QUOTE}|){_VALUE}(?P<secret>(?(q)(?:(?!(?<!\\)(?P=q))[^\r\n]){{3,512}}|{_UNQUOTED}{{3,512}}))",
         needles=tuple(sorted(way for name in fields for way in {name, name.replace("_", "-")})) or ("\0no name",),
         words=True,

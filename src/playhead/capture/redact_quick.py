@@ -60,6 +60,8 @@ class Clean:
 
     def add(self, text: str, values: Values) -> None:
         """Note that nothing was found in this text."""
+        if len(text) > _limits.CLEAN_CHARACTERS_MAX:
+            return
         known, texts = self._held
         self._characters += len(text)
         if known is not values or self._characters > _limits.CLEAN_CHARACTERS_MAX:

@@ -18,7 +18,7 @@ from playhead.capture.redact_rules import BEARER, URL_PASSWORD
 
 # Under these names providers send the next part of something; others may do so under any name.
 _PARTS = frozenset({
-    b"", b"content", b"text", b"arguments", b"delta", b"partial_json", b"thinking", b"reasoning", b"reasoning_content",
+    b"content", b"text", b"arguments", b"delta", b"partial_json", b"thinking", b"reasoning", b"reasoning_content",
     b"refusal", b"transcript", b"response", b"code", b"input", b"output", b"value", b"signature", b"stringValue",
     b"token",
 })  # fmt: skip
@@ -26,7 +26,7 @@ _PARTS = frozenset({
 _BY_CONTEXT = {rule.name for rule in NAMED} | {BEARER.name, URL_PASSWORD.name, "named-field"}
 _STRING = rb'("(?:[^"\\\x00-\x1f]|\\.)*+")'
 _DELTA = re.compile(rb'"([^"\\\x00-\x1f]{1,80})" {0,8}: {0,8}' + _STRING)
-_BARE = re.compile(rb"()" + _STRING)
+_BARE = re.compile(rb"()" + _STRING + rb'|".*+', re.DOTALL)  # one without an end takes the rest with it
 _NUMBER = re.compile(rb'"(?:index|output_index|content_index|summary_index|item_id)" {0,8}: {0,8}([0-9]+|"[^"\\]*")')
 _LINE = re.compile(rb"(data:)?[ \t]*([^\r\n]+)")
 
@@ -43,8 +43,9 @@ class _Part(NamedTuple):
     def said(self) -> bytes:
         if not self.quoted or (b"\\" not in self.written and self.written.isascii()):
             return self.written[1:-1] if self.quoted else self.written
+        text = self.written.decode("utf-8", "replace")
         try:
-            return str(json.loads(self.written)).encode("utf-8", "surrogatepass")
+            return str(json.loads(text)).encode("utf-8", "surrogatepass")
         except ValueError:
             return b""
 
@@ -70,7 +71,11 @@ def without_split_secrets(redactor: Redactor, pieces: list[bytes], counts: dict[
 
 
 def _quoted(text: bytes) -> bytes:
-    return json.dumps(text.decode("utf-8", "surrogatepass"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    try:
+        said = text.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        said = text.decode("utf-8", "replace")
+    return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _rows(whole: bytes) -> Iterator[tuple[bytes, list[_Part]]]:
@@ -99,7 +104,8 @@ def _parts_of(whole: bytes, line: re.Match[bytes]) -> Iterator[tuple[bytes, _Par
     first = whole[start : start + 1]
     if first in (b'"', b"[", b"{"):
         for match in (_DELTA if first == b"{" else _BARE).finditer(whole, start, end):
-            yield match[1], _Part(match.start(2), match.end(2), match[2], quoted=True)
+            if match[2] is not None:
+                yield match[1], _Part(match.start(2), match.end(2), match[2], quoted=True)
     elif line[1]:
         yield b"", _Part(start, end, whole[start:end], quoted=False)  # of plain text
 

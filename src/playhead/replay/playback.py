@@ -165,7 +165,7 @@ def _last_finished(reader: RunReader) -> Event | None:
 def _complete(reader: RunReader, finished: Event, state: Readiness) -> PlaybackResult:
     data = reader.resolve(finished).data
     payload = data.get("output")
-    if isinstance(payload, dict) and payload.keys() == {"exit_code"}:
+    if isinstance(payload, dict) and payload.keys() == {"exit_code"} and payload == data.get("metadata"):
         payload = {**payload, **_written(reader)}
     return PlaybackResult(
         payload=payload,
@@ -179,9 +179,11 @@ def _complete(reader: RunReader, finished: Event, state: Readiness) -> PlaybackR
 
 
 def _written(reader: RunReader) -> dict[str, Any]:
-    """Return what a program wrote: with its exit code, that is its answer."""
+    """Return what a program wrote: with its exit code, that is its answer, unless an agent inside it answered."""
     streams: dict[str, list[bytes]] = {}
     for event in reader.events():
+        if event.kind == "step.started" and event.data.get("adopts"):
+            return {}
         if event.kind == "output.written":
             written = restore(reader.resolve(event).data.get("text"))
             data = written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass")

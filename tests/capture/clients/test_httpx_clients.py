@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import Any
 
 import httpx2
@@ -45,6 +46,20 @@ def ask(kind: str, transport: Any, url: str) -> None:
             assert client.get(url).status_code
 
 
+class Spoiling(Own):
+    def handle_request(self, request: Any) -> httpx2.Response:
+        request.url = request.headers = None
+        raise ValueError("of the agent")
+
+
+class Outer(Passing):
+    def __init__(self) -> None:
+        self._client = httpx2.Client(transport=Passing())
+
+    def handle_request(self, request: Any) -> httpx2.Response:
+        return self._client.send(request)
+
+
 def told() -> tuple[list[dict[str, Any]], int]:
     events = list(playhead.load("@last").events())
     gaps = [event.data for event in events if event.kind == "gap.noted"]
@@ -59,7 +74,7 @@ def test_a_transport_that_nobody_records_is_named_once(kind: str) -> None:
     assert sent == 0
     assert [(gap["reason"], gap["count"]) for gap in gaps] == [("not_captured", 0)]
     where = gaps[0]["detail"]["where"]
-    assert where.endswith("test_httpx_clients.Own to http://model.test/v1/x")
+    assert where.endswith("test_httpx_clients.Own to http://model.test")
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -74,3 +89,34 @@ def test_exports_of_telemetry_are_left_out_there_too(kind: str) -> None:
     with playhead.record("export"), httpx2.Client(transport=Own()) as client:
         client.post("https://cloud.langfuse.com/api/public/ingestion", content=b"{}")
     assert told() == ([], 0)
+
+
+def test_the_error_of_a_transport_comes_out_as_it_is() -> None:
+    def agent() -> None:
+        with playhead.record("spoiled"), httpx2.Client(transport=Spoiling()) as client:
+            client.get("http://model.test/")
+
+    with pytest.raises(ValueError, match="of the agent"):
+        agent()
+
+
+def test_a_transport_that_uses_a_client_that_is_recorded_is_no_gap() -> None:
+    with ScriptedProvider(["x"]) as provider, playhead.record("outer"):
+        ask("sync", Outer(), provider.base_url)
+    assert told() == ([], 2)
+
+
+def test_a_request_that_is_given_up_in_another_context_is_given_up_quietly() -> None:
+    class Waiting(Own):
+        async def handle_async_request(self, request: Any) -> httpx2.Response:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    async def begin() -> Any:
+        client = httpx2.AsyncClient(transport=Waiting())
+        request = client.get("http://model.test/")
+        contextvars.copy_context().run(request.send, None)
+        return request
+
+    with playhead.record("closed"):
+        asyncio.run(begin()).close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from playhead.capture import telemetry
@@ -23,16 +23,11 @@ def patch(module: ModuleType, patches: Patches) -> None:
 def _sync(known: type, original: Any) -> Any:
     @functools.wraps(original)
     def send(self: Any, request: Any) -> Any:
-        transport = self._transport_for_url(request.url) if self._mounts else self._transport
+        transport = _transport(self, request)
         if isinstance(transport, known):
             return original(self, request)
-        seen: list[bool] = []
-        token = begun.set(seen)
-        try:
+        with _Watch(transport, request):
             return original(self, request)
-        finally:
-            begun.reset(token)
-            _name(transport, request, seen)
 
     return send
 
@@ -40,22 +35,43 @@ def _sync(known: type, original: Any) -> Any:
 def _async(known: type, original: Any) -> Any:
     @functools.wraps(original)
     async def send(self: Any, request: Any) -> Any:
-        transport = self._transport_for_url(request.url) if self._mounts else self._transport
+        transport = _transport(self, request)
         if isinstance(transport, known):
             return await original(self, request)
-        seen: list[bool] = []
-        token = begun.set(seen)
-        try:
+        with _Watch(transport, request):
             return await original(self, request)
-        finally:
-            begun.reset(token)
-            _name(transport, request, seen)
 
     return send
 
 
-def _name(transport: Any, request: Any, seen: list[bool]) -> None:
-    if not seen and not telemetry.is_export(request.method, str(request.url), request.headers.multi_items()):
-        kind = type(transport)
-        address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
-        tell("transport", lambda: f"{kind.__module__}.{kind.__qualname__} to {address}")
+def _transport(client: Any, request: Any) -> Any:
+    return client._transport_for_url(request.url) if client._mounts else client._transport
+
+
+class _Watch:
+    """Notice whether anybody records a request, and name its transport where nobody does."""
+
+    def __init__(self, transport: Any, request: Any) -> None:
+        self._kind = type(transport)
+        self._asked = request.method, request.url, request.headers.multi_items()  # now: it may be changed on its way
+        self._seen: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._around = begun.get()
+        begun.set(self._seen)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        begun.set(self._around)  # not by its token: a coroutine may be closed in another context
+        if self._seen and self._around is not None:
+            self._around.append(True)
+        if not self._seen and (error is None or isinstance(error, Exception)):
+            tell("transport", self._where)
+
+    def _where(self) -> str | None:
+        (method, url, headers), kind = self._asked, self._kind
+        if telemetry.is_export(method, str(url), headers):
+            return None
+        port = "" if url.port is None else f":{url.port}"
+        return f"{kind.__module__}.{kind.__qualname__} to {url.scheme}://{url.host}{port}"

@@ -30,13 +30,17 @@ def patch(module: ModuleType, patches: Patches) -> None:
         patches.replace(module.AsyncSession, "request", _requesting)
 
 
-def tell(source: str, where: Callable[[], str]) -> None:
-    """Note in the current run, once for each place, that something goes on there which is not recorded."""
+def tell(source: str, where: Callable[[], str | None]) -> None:
+    """Note in the current run, once for each place, that something goes on there which is not recorded.
+
+    `where` names the place; None where it is of no interest after all.
+    """
     scope = live()
     if scope is None or muted.get() or not (scope.recording.captures or wrapped.get()):
         return
     try:
-        scope.recording.not_captured(source, where())
+        if (place := where()) is not None:
+            scope.recording.not_captured(source, place)
     except Exception as problem:
         guard.absorb(problem, scope.recording, f"a gap ({source})", count=0, inside=True)
 
