@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uv
 from tests.capture.launching import assert_whole, clean_environment, finished, launched, only_run, python
 
 import playhead
@@ -145,8 +146,7 @@ def test_pythons_that_run_side_by_side_have_a_lane_each(store: Path, program: Pa
 
 
 def test_uv_run_is_a_way_to_start(store: Path, program: Path, tmp_path: Path) -> None:
-    uv = pytest.importorskip("uv").find_uv_bin()
-    command = [uv, "run", "--no-project", "--offline", "--python", sys.executable, str(program), "uv"]
+    command = [uv.find_uv_bin(), "run", "--no-project", "--offline", "--python", sys.executable, str(program), "uv"]
     code, out, err = launched(store, command, cwd=tmp_path)
     assert (code, out) == (0, b"uv\n"), err
     assert acts(only_run(store)) == [("uv", "0")]
