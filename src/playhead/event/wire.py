@@ -49,6 +49,12 @@ def read(data: bytes) -> tuple[Any, str]:
 
 def json_form(value: Any, data: bytes) -> str | None:
     """Return the form in which this JSON value gives these bytes; None where no form does."""
+    form = "json:compact"  # as most are
+    try:
+        if write(value, form) == data:
+            return form
+    except TypeError:
+        pass  # half of a surrogate pair, or a number that only Python's encoder writes
     form = _form(data)
     try:
         if write(value, form) == data:
