@@ -10,77 +10,32 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import anthropic
 import httpx2
 import openai
 import pytest
+from tests.capture.sdk_calls import (
+    FAST,
+    LONG,
+    QUESTION,
+    SDKS,
+    anthropic_stream,
+    openai_async_stream,
+    openai_call,
+    openai_stream,
+    same_port,
+    told,
+    whole,
+)
 
 import playhead
 from playhead.capture import exchange as exchange_module
-from playhead.errors import WriteFailed
 from playhead.event import wire
 from playhead.testing import Failure, Raw, ScriptedProvider, Text, ToolCall, ToolCalls, Wire
 
-QUESTION: list[Any] = [{"role": "user", "content": "Grüß dich, 日本語?"}]
-FAST: dict[str, Any] = {"retry_after_ms": 1}
-
-
-def openai_call(provider: ScriptedProvider, **options: Any) -> Any:
-    with openai.OpenAI(base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5) as client:
-        return client.chat.completions.create(model="gpt-5", messages=QUESTION, **options).model_dump()
-
-
-def openai_stream(provider: ScriptedProvider) -> Any:
-    with openai.OpenAI(base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5) as client:
-        stream = client.chat.completions.create(model="gpt-5", messages=QUESTION, stream=True)
-        return [chunk.model_dump() for chunk in stream]
-
-
-def openai_async(provider: ScriptedProvider) -> Any:
-    async def main() -> Any:
-        async with openai.AsyncOpenAI(
-            base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5
-        ) as client:
-            return (await client.responses.create(model="gpt-5", input="?")).model_dump()
-
-    return asyncio.run(main())
-
-
-def openai_async_stream(provider: ScriptedProvider) -> Any:
-    async def main() -> Any:
-        async with openai.AsyncOpenAI(
-            base_url=provider.base_url, api_key="sk-none", max_retries=2, timeout=5
-        ) as client:
-            stream = await client.responses.create(model="gpt-5", input="?", stream=True)
-            return [event.model_dump() async for event in stream]
-
-    return asyncio.run(main())
-
-
-def anthropic_call(provider: ScriptedProvider) -> Any:
-    with anthropic.Anthropic(
-        base_url=provider.anthropic_url, api_key="sk-ant-none", max_retries=2, timeout=5
-    ) as client:
-        return client.messages.create(model="claude", max_tokens=99, messages=QUESTION).model_dump()
-
-
-def anthropic_stream(provider: ScriptedProvider) -> Any:
-    with anthropic.Anthropic(
-        base_url=provider.anthropic_url, api_key="sk-ant-none", max_retries=2, timeout=5
-    ) as client:
-        manager = client.messages.stream(model="claude", max_tokens=99, messages=QUESTION)
-        with manager as stream:
-            return [event.model_dump() for event in stream]
-
-
-SDKS: list[Callable[..., Any]] = [
-    openai_call, openai_stream, openai_async, openai_async_stream, anthropic_call, anthropic_stream,
-]  # fmt: skip
-LONG = "An answer in several pieces: Grüße aus 東京, and more of it, and more."
 SCRIPTS: dict[str, list[Any]] = {
     "text": [LONG],
     "tools": [ToolCalls((ToolCall("a", {"x": "ü"}), ToolCall("b", {})), text="I will.", reasoning="Hm.")],
@@ -103,48 +58,6 @@ SCRIPTS: dict[str, list[Any]] = {
 }
 
 
-def told(sdk: Callable[[ScriptedProvider], Any], provider: ScriptedProvider) -> Any:
-    """Return what a call gives, or how it fails: every exception of the chain, with its message."""
-    try:
-        return sdk(provider)
-    except Exception as error:
-        trail: list[str] = []
-        problem: BaseException | None = error
-        while problem is not None:
-            trail.append(f"{type(problem).__module__}.{type(problem).__qualname__}: {problem}")
-            problem = problem.__cause__
-        return trail
-
-
-def whole(provider: ScriptedProvider) -> list[playhead.Event]:
-    """Check that each exchange of the provider is in the last run once, byte for byte; return the openings."""
-    events = list(playhead.load("@last").events())
-    invoked = [event for event in events if event.kind in ("model.invoked", "http.sent")]
-    responded = {event.span: event for event in events if event.kind in ("model.responded", "http.received")}
-    exchanges = provider.exchanges
-    assert [wire.request_bytes(event.data) for event in invoked] == [one.request.body for one in exchanges]
-    assert len(responded) == len(invoked)
-    for event, one in zip(invoked, exchanges, strict=True):
-        answer = responded[event.span].data
-        http = answer.get("http") or answer
-        assert http.get("status") == one.status
-        assert one.body.startswith(wire.response_bytes(answer))
-        if not one.cut and one.status is not None and one.status < 400:  # of a failed stream SDKs do not read the rest
-            assert wire.response_bytes(answer) == one.body
-        assert [name for name, _ in event.data.get("http", event.data)["headers"]] == [
-            name for name, _ in one.request.headers
-        ]
-        if one.status is not None:
-            assert [name for name, _ in http["headers"]] == [name for name, _ in one.headers]
-        assert sum((answer.get("chunks") or {"sizes": [len(wire.response_bytes(answer))]})["sizes"]) == len(
-            wire.response_bytes(answer)
-        )
-    assert not [event for event in events if event.kind == "gap.noted"]
-    verdict = playhead.verify("@last")
-    assert (verdict.integrity.verdict, verdict.completeness.verdict) == ("intact", "complete")
-    return invoked
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
 def test_a_call_is_recorded_as_it_went_and_goes_as_it_would(sdk: Callable[..., Any], script: str) -> None:
@@ -153,15 +66,11 @@ def test_a_call_is_recorded_as_it_went_and_goes_as_it_would(sdk: Callable[..., A
         asked = [request.body for request in provider.requests]
     with ScriptedProvider(SCRIPTS[script]) as provider:
         with playhead.record("call"):
-            assert _same_port(told(sdk, provider)) == _same_port(bare)
+            assert same_port(told(sdk, provider)) == same_port(bare)
         assert [request.body for request in provider.requests] == asked
         invoked = whole(provider)
     assert [event.data.get("attempt", 1) for event in invoked] == list(range(1, len(asked) + 1))
     assert {event.kind for event in invoked} == {"model.invoked"}
-
-
-def _same_port(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=str))
 
 
 def test_the_chunks_of_a_stream_are_those_that_were_sent() -> None:
@@ -230,81 +139,6 @@ def test_a_stream_whose_reader_breaks_off_is_recorded_with_what_it_read() -> Non
     assert LONG.startswith(responded["response"]["choices"][0]["message"]["content"] or "")
 
 
-def test_the_same_headers_are_written_once_and_read_whole() -> None:
-    with ScriptedProvider(["Hello."], repeat=True) as provider, playhead.record("headers") as run:
-        with openai.OpenAI(base_url=provider.base_url, api_key="sk-none") as client:
-            for number in range(6):
-                client.responses.create(model="gpt-5", input=f"{number}" * number or "?")
-        path = run.path
-    lines = (path / "timeline.jsonl").read_text().splitlines()
-    assert sum('"$same"' in line or '"$extends"' in line for line in lines) >= 5
-    whole(provider)
-
-
-class Growing:
-    """A client whose every request carries another secret, so that what was encoded before must not be used again."""
-
-    def __init__(self, provider: ScriptedProvider) -> None:
-        self.provider = provider
-
-    def ask(self, number: int) -> None:
-        secret = f"value-{number:04}-qzxwvutsrqpo"
-        with openai.OpenAI(base_url=self.provider.base_url, api_key=secret) as client:
-            client.responses.create(
-                model="gpt-5", input=f"what is {secret}, and {number}?", extra_headers={"x-app": secret}
-            )
-
-
-def test_a_secret_that_became_known_stays_out_of_headers_that_refer_to_others() -> None:
-    with ScriptedProvider(["Hello."], repeat=True) as provider, playhead.record("secrets") as run:
-        asking = Growing(provider)
-        for number in range(8):
-            asking.ask(number)
-            asking.ask(number)
-        root = run.path.parent.parent
-    for file in root.rglob("*"):
-        assert not file.is_file() or b"qzxwvutsrqpo" not in file.read_bytes(), file
-    assert playhead.verify("@last").integrity.verdict == "intact"
-    asked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
-    assert len(asked) == 16
-    for data in asked:
-        assert ["x-app", "[redacted:known-value]"] in data["http"]["headers"] or any(
-            name == "x-app" and "redacted" in json.dumps(value) for name, value in data["http"]["headers"]
-        )
-
-
-def test_two_threads_that_write_headers_at_once_are_both_read_whole() -> None:
-    with ScriptedProvider(["Hello."], repeat=True) as provider:
-        client = openai.OpenAI(base_url=provider.base_url, api_key="none")
-        with client, playhead.record("threads"), ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda n: client.responses.create(model="gpt-5", input=str(n)), range(40)))
-        bodies = sorted(request.body for request in provider.requests)
-        names = [name for name, _ in provider.requests[0].headers]
-    invoked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
-    assert sorted(wire.request_bytes(data) for data in invoked) == bodies
-    for data in invoked:
-        assert [name for name, _ in data["http"]["headers"]] == names
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_writes_its_headers_in_full() -> None:
-    with ScriptedProvider(["Hello."], repeat=True) as provider:
-        with playhead.record("forked"):
-            openai_call(provider)
-            child = os.fork()
-            if not child:
-                try:
-                    openai_call(provider)
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            assert os.waitpid(child, 0)[1] == 0
-            openai_call(provider)
-        whole(provider)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_leaves_the_answers_and_turns_of_its_parent_to_it() -> None:
     script = [Text(LONG, wire=Wire(chunk_delay_s=0.01)), LONG]
@@ -344,51 +178,17 @@ def test_a_forked_child_leaves_the_answers_and_turns_of_its_parent_to_it() -> No
     assert parents.data["status"] == "ok"
 
 
-def test_a_timeline_that_was_cut_is_followed_by_whole_headers() -> None:
-    with ScriptedProvider(["Hello."], repeat=True) as provider:
-        with playhead.record("cut") as run:
-            timeline = run.path / "timeline.jsonl"
-            kept = timeline.read_bytes()
-            openai_call(provider)
-            timeline.write_bytes(kept)  # the line that the next ones would refer to is gone
-            openai_call(provider)
-            openai_call(provider)
-        names = [name for name, _ in provider.requests[0].headers]
-    invoked = [event.data for event in playhead.load("@last").events() if event.kind == "model.invoked"]
-    assert len(invoked) >= 1
-    assert all([name for name, _ in data["http"]["headers"]] == names for data in invoked)
-    assert playhead.verify("@last").integrity.verdict == "intact"
-
-
-@pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Let the disk fail from the n-th line on."""
-    from playhead.store.file_log import FileLog
-
-    original, left = FileLog.append, [10**9]
-
-    def append(self: Any, line: bytes) -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise WriteFailed("no space left on the device")
-        original(self, line)
-
-    monkeypatch.setattr(FileLog, "append", append)
-    yield lambda lines: left.__setitem__(0, lines)
-    left[0] = 10**9
-
-
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
 @pytest.mark.parametrize("lines", range(5))
 def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
     sdk: Callable[..., Any], lines: int, failing: Callable[[int], None]
 ) -> None:
     with ScriptedProvider([Failure(429, **FAST), LONG]) as provider:
-        bare = _same_port(told(sdk, provider))
+        bare = same_port(told(sdk, provider))
     with ScriptedProvider([Failure(429, **FAST), LONG, LONG]) as provider:
         with playhead.record("full") as run:
             failing(lines)
-            assert _same_port(told(sdk, provider)) == bare
+            assert same_port(told(sdk, provider)) == bare
             lost = run.lost
             failing(10**9)
             sdk(provider)
@@ -555,24 +355,6 @@ def test_traffic_of_a_thread_without_a_turn_is_in_the_span_it_began_in() -> None
     assert where[2] == ("turn 1", "0")
 
 
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
-@pytest.mark.parametrize("lines", [0, 2])
-def test_a_call_that_cannot_be_recorded_strictly_ends_the_run_and_is_not_tried_again(
-    sdk: Callable[..., Any], lines: int, failing: Callable[[int], None]
-) -> None:
-    with ScriptedProvider([LONG, LONG, LONG]) as provider:
-
-        def agent() -> None:
-            with playhead.record("strict", strict=True):
-                failing(lines)
-                sdk(provider)
-
-        with pytest.raises(WriteFailed):
-            agent()
-        failing(10**9)
-        assert len(provider.requests) <= 1  # a connection that is given up at once may not have been seen
-
-
 @pytest.mark.parametrize("script", ["text", "tools"])
 @pytest.mark.parametrize("sdk", [openai_stream, openai_async_stream, anthropic_stream], ids=lambda sdk: sdk.__name__)
 def test_a_long_stream_is_put_aside_as_it_came(sdk: Callable[..., Any], script: str) -> None:
@@ -610,119 +392,3 @@ def test_a_secret_in_a_long_stream_is_not_put_aside_with_it(
     assert value.encode() not in kept
     (responded,) = [event.data for event in playhead.load("@last").events() if event.kind == "model.responded"]
     assert value not in json.dumps(responded)
-
-
-def _strictly(case: str, provider: ScriptedProvider, failing: Callable[[int], None]) -> None:
-    """Make a call that cannot be recorded in a strict run, in one of several ways."""
-
-    def ask() -> None:
-        failing(0)
-        try:
-            openai_call(provider)
-        finally:
-            failing(10**9)
-
-    async def ask_async() -> None:
-        await asyncio.sleep(0)
-        ask()
-
-    async def in_a_group() -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(ask_async())
-
-    async def hidden() -> None:
-        async with playhead.record("strict", strict=True):
-            await asyncio.gather(ask_async(), return_exceptions=True)
-
-    @playhead.agent("generator", strict=True)
-    def generator() -> Iterator[int]:
-        yield 1
-        ask()
-
-    match case:
-        case "in a thread":
-            with playhead.record("strict", strict=True):
-                thread = threading.Thread(target=contextvars.copy_context().run, args=(ask,))
-                thread.start()
-                thread.join()
-        case "in a group of tasks":
-            with playhead.record("strict", strict=True):
-                asyncio.run(in_a_group())
-        case "hidden by a library":
-            asyncio.run(hidden())
-        case "in a generator":
-            list(generator())
-        case "in a step":
-            with playhead.record("strict", strict=True), playhead.step("one"):
-                ask()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize(
-    "case", ["in a thread", "in a group of tasks", "hidden by a library", "in a generator", "in a step"]
-)
-def test_what_cannot_be_recorded_strictly_is_raised_by_the_run_and_declared_in_it(
-    case: str, failing: Callable[[int], None]
-) -> None:
-    with ScriptedProvider([LONG] * 3) as provider:
-        with pytest.raises(WriteFailed):
-            _strictly(case, provider, failing)
-        assert len(provider.requests) <= 1
-    verdict = playhead.verify("@last")
-    assert (verdict.integrity.verdict, verdict.completeness.verdict) == ("intact", "missing")
-    assert list(playhead.load("@last").events())[-1].data["status"] == "error"
-
-
-def test_a_run_stays_strict_after_an_agent_inside_it_was_stopped(failing: Callable[[int], None]) -> None:
-    def inner() -> None:
-        with playhead.record("inner"):
-            failing(0)
-            openai_call(provider)
-
-    def outer() -> None:
-        with playhead.record("outer", strict=True):
-            for _ in range(2):
-                with pytest.raises(WriteFailed):
-                    inner()
-                failing(10**9)
-
-    with ScriptedProvider([LONG] * 3) as provider:
-        outer()
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
-def test_what_ends_a_program_is_not_replaced_by_what_was_not_recorded(
-    error: type[BaseException], failing: Callable[[int], None]
-) -> None:
-    async def hidden() -> None:
-        failing(0)
-        await asyncio.gather(asyncio.to_thread(openai_call, provider), return_exceptions=True)
-        failing(10**9)
-
-    def agent() -> None:
-        with playhead.record("strict", strict=True):
-            asyncio.run(hidden())
-            raise error
-
-    with ScriptedProvider([LONG]) as provider, pytest.raises(error):
-        agent()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_loss_that_was_hidden_is_raised_by_the_agent_that_it_happened_in(failing: Callable[[int], None]) -> None:
-    @playhead.agent("first")
-    def first() -> None:
-        failing(0)
-        thread = threading.Thread(target=contextvars.copy_context().run, args=(openai_call, provider))
-        thread.start()
-        thread.join()
-        failing(10**9)
-
-    @playhead.agent("second")
-    def second() -> str:
-        return "fine"
-
-    with ScriptedProvider([LONG]) as provider, playhead.record("both", strict=True):
-        with pytest.raises(WriteFailed):
-            first()
-        assert second() == "fine"

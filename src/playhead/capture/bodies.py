@@ -34,9 +34,8 @@ class Answer:
         self.pieces: dict[str, list[int]] | None = None  # sizes and times, where they matter
         self.documents: Sequence[Any] | None = None  # what the answer says, as JSON: one, or those of a stream
         self.streamed = False
-        self.aside: tuple[bytes, int] | None = (
-            None  # a long stream as it came, and the secrets it is known to be free of
-        )
+        # A long stream as it came, and the generation of the secrets that are known not to stand in it.
+        self.aside: tuple[bytes, int] | None = None
 
     @property
     def media(self) -> str:

@@ -131,7 +131,7 @@ def _patch_subprocess(module: ModuleType) -> None:
     if hasattr(module, "_fork_exec"):
         _patches.replace(module, "_fork_exec", _fork_exec)
         # From 3.13 on it prefers posix_spawn, which closes the socket on which a program tells what is secret.
-        _patches.replace(module, "_USE_POSIX_SPAWN", lambda preferred: False)
+        _patches.replace(module, "_USE_POSIX_SPAWN", lambda _: False)
 
 
 def _patch_multiprocessing(module: ModuleType) -> None:

@@ -18,6 +18,7 @@ from playhead.event.plain import as_marks, restore
 from playhead.ledger.verify import Verification
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store.reader import RunReader
+from playhead.views.points import written
 from playhead.views.spans import SpanView
 
 
@@ -185,9 +186,7 @@ def _written(reader: RunReader) -> dict[str, Any]:
         if event.kind == "step.started" and event.data.get("adopts"):
             return {}
         if event.kind == "output.written":
-            written = restore(reader.resolve(event).data.get("text"))
-            data = written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass")
-            streams.setdefault(str(event.data.get("stream")), []).append(data)
+            streams.setdefault(str(event.data.get("stream")), []).append(written(reader.resolve(event).data))
     return {name: b"".join(pieces).decode("utf-8", "backslashreplace") for name, pieces in sorted(streams.items())}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead import _limits
+from playhead.event.plain import restore
 from playhead.views import text
 from playhead.views.text import Resolve
 
@@ -60,3 +61,9 @@ def words(value: Any) -> str:
 def mapping(value: Any) -> dict[str, Any]:
     """Return an object as it is, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
+
+
+def written(data: dict[str, Any]) -> bytes:
+    """Return what a program wrote, from the data of `output.written`."""
+    output = restore(data.get("text"))
+    return output if isinstance(output, bytes) else str(output).encode("utf-8", "surrogatepass")

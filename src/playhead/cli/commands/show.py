@@ -28,11 +28,11 @@ from playhead.cli.run_text import (
 from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
-from playhead.event.plain import restore
 from playhead.settings import load as load_settings
 from playhead.store import presence
 from playhead.store.reader import RunReader
 from playhead.views import text
+from playhead.views.points import written
 from playhead.views.state import State, state_at
 from playhead.views.summary import Summary
 from playhead.views.timeline import Row, Timeline, window
@@ -106,8 +106,7 @@ def _output(found: Run, stream: str, out: Output) -> int:
     for event in found.events():
         recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
-            written = restore(event.data.get("text"))
-            out.write_bytes(written if isinstance(written, bytes) else str(written).encode("utf-8", "surrogatepass"))
+            out.write_bytes(written(event.data))
             anything = True
     if not anything and recorded:
         out.warn(f"playhead: the program wrote nothing to {stream}")
