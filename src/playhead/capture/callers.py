@@ -1,0 +1,69 @@
+"""Tell on whose behalf a low-level function is called: by its module, which is what two runs have in common."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import NamedTuple
+
+AGENT, PASSES, INFRASTRUCTURE, OURS = range(4)
+
+# What runs below the agent and as often as chance has it: the event loop, HTTP pools, logging, the import system,
+# exporters of telemetry. What it reads is not the agent's, and a replay does not run it, or not in the same way.
+_BELOW = frozenset(
+    """
+    _frozen_importlib _frozen_importlib_external _threading_local asyncio concurrent ctypes http
+    importlib inspect linecache logging multiprocessing pkgutil platform queue runpy sched select selectors signal site
+    sitecustomize socket socketserver ssl subprocess sysconfig threading traceback tracemalloc urllib
+    usercustomize warnings zipimport
+    aiodns aiohappyeyeballs aiohttp aiosignal anyio certifi charset_normalizer curl_cffi frozenlist grpc h11
+    h2 hpack httpcore httpcore2 httpx httpx2 httpx_aiohttp hyperframe idna langsmith logfire loguru multidict
+    opentelemetry outcome pycares requests sentry_sdk sniffio structlog trio urllib3 uvloop websocket websockets wsproto
+    yarl
+    """.split()  # noqa: SIM905
+)
+_OF_PYTHON = sys.stdlib_module_names - {"__main__", "this", "antigravity", "idlelib", "test"}
+
+_known: dict[str, int] = {}
+
+
+class Caller(NamedTuple):
+    """Who called."""
+
+    module: str
+    function: str  # of the standard library, that the module called and that called on: `uuid.uuid4`; empty for none
+    line: int
+
+
+def sort_of(module: str) -> int:
+    """Say what a module is: the agent's or a library's it uses, one that passes a question on, or neither."""
+    sort = _known.get(module)
+    if sort is None:
+        top = module.partition(".")[0]
+        if top == "playhead":
+            sort = AGENT if module.startswith("playhead.testing") else OURS
+        elif top in _BELOW:
+            sort = INFRASTRUCTURE
+        else:
+            # What else comes with Python acts for whoever calls it.
+            sort = PASSES if top in _OF_PYTHON else AGENT
+        _known[module] = sort
+    return sort
+
+
+def caller(frame: FrameType | None) -> Caller | None:
+    """Return for whom the code of a frame acts; None where it is for nobody whose actions are recorded."""
+    passed: FrameType | None = None
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        sort = sort_of(module) if isinstance(module, str) else AGENT
+        if sort == AGENT:
+            return Caller(module if isinstance(module, str) else "?", _name(passed), frame.f_lineno)
+        if sort != PASSES:
+            return None
+        passed, frame = frame, frame.f_back
+    return None
+
+
+def _name(frame: FrameType | None) -> str:
+    return "" if frame is None else f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
