@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead import _limits
-from playhead.capture import guard
+from playhead.capture import guard, snapshots
 from playhead.capture.arguments import arguments_of, is_method
 from playhead.capture.guard import RecordingWarning
 from playhead.capture.record import Record
@@ -263,7 +263,7 @@ def context_pack(pack: Any) -> None:
     """Say what context the agent works with from now on; each pack is kept, the latest as context_pack.json."""
     scope = live()
     if scope is not None:
-        scope.recording.context_pack(pack, parent=scope.span)
+        snapshots.keep_pack(scope.recording, pack, parent=scope.span)
 
 
 def _emit(scope: Scope, payload: kinds.Payload) -> None:

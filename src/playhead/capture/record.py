@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import environment, guard, lanes
+from playhead.capture import environment, guard, lanes, snapshots
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.opening import default_settings, open_recording, withdraw
 from playhead.capture.recording import Recording
@@ -192,7 +192,7 @@ class Record(Span):
         sealing = None if recording.id in _adopted else decide
         self.span = recording.emit_fields("step.started", started, parent=scope.span, opens=True, sealing=sealing)
         if self._policy is not None:  # run.started was written before anybody knew of it
-            recording.keep_policy(self._policy, self.span)
+            snapshots.keep_policy(recording, self._policy, self.span)
 
     def _step_started(self, scope: Scope) -> kinds.StepStarted:
         asked = self._envelope.as_dict()

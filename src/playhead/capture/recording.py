@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from playhead._version import __version__
-from playhead.capture import clients, forks, git, guard, lanes, origin, redact_http, request
+from playhead.capture import clients, forks, git, guard, lanes, origin, redact_http, request, snapshots
 from playhead.capture.gate import Gate
 from playhead.capture.headers import Headers, Spliced
 from playhead.capture.scope import Policy, lane_in, live
@@ -28,8 +26,6 @@ from playhead.ledger.writer import Around, Ledger
 from playhead.settings import Settings
 from playhead.store import layout
 from playhead.store.base import Store
-
-EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
 
 
 class Recording:
@@ -225,35 +221,9 @@ class Recording:
         )
         return stored
 
-    def context_pack(self, pack: Any, parent: str | None = None) -> None:
-        """Keep the context pack that is in force from now on."""
-        plain, counts = self._gate.settle(pack)
-        self.count_redacted(counts)
-        encoded = orjson.dumps(plain, option=orjson.OPT_INDENT_2) + b"\n"
-        lost = self.lost
-        name = self.artifact(layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent)
-        if name is None or self.lost != lost:
-            return  # a pack that no event tells of would look like an altered one
-        try:
-            self.store.put_file(self.id, layout.CONTEXT_PACK, self.store.file(self.id, f"artifacts/{name}"))
-        except (OSError, PlayheadError) as problem:
-            guard.absorb(problem, self, layout.CONTEXT_PACK)
-
-    def keep_policy(self, policy: Policy, parent: str | None) -> None:
-        """Keep the policy of an agent that joined a run, as an artifact; the snapshot of the run is of its start."""
-        snapshot = orjson.dumps(policy_snapshot(policy), option=orjson.OPT_INDENT_2) + b"\n"
-        self.artifact(layout.POLICY_SNAPSHOT, snapshot, role="policy", media="application/json", parent=parent)
-
     def start(self, started: kinds.RunStarted) -> None:
         """Write run.started with everything that is known about where the run came from."""
-        snapshot = orjson.dumps(policy_snapshot(self.policy), option=orjson.OPT_INDENT_2) + b"\n"
-        started.policy = {"mode": "observe" if self.policy is None else "enforce"}
-        try:
-            self.store.put_file(self.id, layout.POLICY_SNAPSHOT, snapshot)
-            started.policy["digest"] = hashlib.sha256(snapshot).hexdigest()
-        except OSError as problem:
-            guard.absorb(problem, self, layout.POLICY_SNAPSHOT)
-        started.context_pack = hashlib.sha256(EMPTY_PACK).hexdigest()
+        snapshots.begin(self, started)
         started.redaction = {"version": self._gate.redactor.version, "rules": list(self._gate.redactor.rules)}
         started.sdk = {"name": "playhead", "version": __version__}
         state = origin.look_around(self, started)
@@ -276,6 +246,12 @@ class Recording:
         except Exception as problem:
             guard.absorb(problem, self, "the envelope's hash")
             return None
+
+    def settled(self, value: Any) -> Any:
+        """Return a value as it will be read back, and count what was redacted in it."""
+        plain, counts = self._gate.settle(value)
+        self.count_redacted(counts)
+        return plain
 
     def finish(self, status: kinds.Status, error: BaseException | dict[str, Any] | None = None) -> None:
         """Write run.finished, bring everything to the disk, and let go of the run."""
@@ -375,14 +351,6 @@ class Recording:
         """Add to what was redacted, by rule."""
         for rule, count in counts.items():
             self.redacted[rule] = self.redacted.get(rule, 0) + count
-
-
-def policy_snapshot(policy: Policy | None) -> dict[str, Any]:
-    """Describe the policy in force, for policy_snapshot.json."""
-    if policy is None:
-        return {"mode": "observe", "policy": None}
-    name = f"{getattr(policy, '__module__', '?')}:{getattr(policy, '__qualname__', type(policy).__qualname__)}"
-    return {"mode": "enforce", "policy": {"callable": name}}
 
 
 def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:

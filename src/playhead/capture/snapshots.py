@@ -1,0 +1,64 @@
+"""Keep the context pack and the policy of a run, each as a file beside its timeline and as an artifact in it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from playhead.capture import guard
+from playhead.capture.scope import Policy
+from playhead.errors import PlayheadError
+from playhead.event import kinds
+from playhead.store import layout
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
+_EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
+
+
+def begin(recording: Recording, started: kinds.RunStarted) -> None:
+    """Write the policy that a run begins with, and say in run.started what both files hold."""
+    snapshot = _encoded(_described(recording.policy))
+    started.policy = {"mode": "observe" if recording.policy is None else "enforce"}
+    try:
+        recording.store.put_file(recording.id, layout.POLICY_SNAPSHOT, snapshot)
+        started.policy["digest"] = hashlib.sha256(snapshot).hexdigest()
+    except OSError as problem:
+        guard.absorb(problem, recording, layout.POLICY_SNAPSHOT)
+    started.context_pack = hashlib.sha256(_EMPTY_PACK).hexdigest()
+
+
+def keep_pack(recording: Recording, pack: Any, parent: str | None = None) -> None:
+    """Keep the context pack that is in force from now on."""
+    encoded = _encoded(recording.settled(pack))
+    lost = recording.lost
+    name = recording.artifact(
+        layout.CONTEXT_PACK, encoded, role="context_pack", media="application/json", parent=parent
+    )
+    if name is None or recording.lost != lost:
+        return  # a pack that no event tells of would look like an altered one
+    try:
+        file = recording.store.file(recording.id, f"artifacts/{name}")
+        recording.store.put_file(recording.id, layout.CONTEXT_PACK, file)
+    except (OSError, PlayheadError) as problem:
+        guard.absorb(problem, recording, layout.CONTEXT_PACK)
+
+
+def keep_policy(recording: Recording, policy: Policy, parent: str | None) -> None:
+    """Keep the policy of an agent that joined a run, as an artifact; the snapshot of the run is of its start."""
+    snapshot = _encoded(_described(policy))
+    recording.artifact(layout.POLICY_SNAPSHOT, snapshot, role="policy", media="application/json", parent=parent)
+
+
+def _described(policy: Policy | None) -> dict[str, Any]:
+    if policy is None:
+        return {"mode": "observe", "policy": None}
+    name = f"{getattr(policy, '__module__', '?')}:{getattr(policy, '__qualname__', type(policy).__qualname__)}"
+    return {"mode": "enforce", "policy": {"callable": name}}
+
+
+def _encoded(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
