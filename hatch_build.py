@@ -8,9 +8,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+_COMPILED = ("playhead/event/_speed", "playhead/capture/_hooks")
+
 
 class CompileSpeed(BuildHookInterface):
-    """Build `playhead.event._speed` beside its source, and ship it in the wheel."""
+    """Build what is written in C beside its source, and ship it in the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or os.environ.get("PLAYHEAD_PURE") == "1":
@@ -22,14 +24,15 @@ class CompileSpeed(BuildHookInterface):
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"].append(f"src/playhead/event/_speed{sysconfig.get_config_var('EXT_SUFFIX')}")
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        build_data["artifacts"] += [f"src/{path}{suffix}" for path in _COMPILED]
 
     def _compile(self) -> None:
         from setuptools import Distribution, Extension
         from setuptools.command.build_ext import build_ext
 
-        source = "src/playhead/event/_speed.c"
-        distribution = Distribution({"ext_modules": [Extension("playhead.event._speed", [source])]})
+        modules = [Extension(path.replace("/", "."), [f"src/{path}.c"]) for path in _COMPILED]
+        distribution = Distribution({"ext_modules": modules})
         distribution.package_dir = {"": "src"}
         command = build_ext(distribution)
         command.inplace = True

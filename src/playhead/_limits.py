@@ -30,6 +30,10 @@ RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, si
 CONVERSATIONS_MAX: Final = 1024  # in one run, that are followed at once; of more the oldest are no longer
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is kept, and that is counted
 
+# Reads
+READS_MAX: Final = 1_000_000  # in one run, of clocks, random numbers, variables, files; the rest is named as a gap
+READS_PACKED_MAX: Final = 4096  # of one lane, sealed as one event, where no other event comes before
+
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost

@@ -27,6 +27,7 @@ class Settings:
     disabled: bool = False  # record nothing at all
     strict: bool = False  # raise when an event cannot be recorded, besides counting it
     git: bool = True  # note commit, branch and working-tree diff
+    ambient: bool = True  # under `playhead record`: what clocks, random numbers, variables and files said
     redact_off: tuple[str, ...] = ()  # names of redaction rules that are switched off
     redact_fields: tuple[str, ...] = ()  # more names of fields whose values are secret
     redact_patterns: Mapping[str, str] = field(default_factory=dict)  # more rules: name = regular expression

@@ -15,13 +15,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, clients, lanes, scope, telling, variables
+from playhead.capture import children, clients, hooks, lanes, reads, scope, telling, variables
 from playhead.capture.children import Handed
 
 if TYPE_CHECKING:
     from playhead.settings import Settings
 
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
+AMBIENT_VARIABLE = "PLAYHEAD_AMBIENT"  # the setting; "0" is set by `playhead record` where it shall not be
 
 
 def attach(folder: str, handed: list[str]) -> None:
@@ -63,6 +64,8 @@ def _join(run: str, report: str) -> None:
     from playhead.store.files import FileStore
 
     settings = _settings()
+    if settings.ambient:
+        reads.install()
     store = FileStore(settings.store_root())
     if any(kind_of(line) == "run.finished" for line in store.lines(run)):
         raise Refused("its run has ended")  # a process that a shell left behind
@@ -80,10 +83,16 @@ def _join(run: str, report: str) -> None:
     text = f"attached to Python {facts['python']['version']}, {facts['python']['executable']}"
     fields = {"text": text, "data": {"attached": said}}
     recording.emit_fields("note.added", fields, parent="0", sealing=count)
-    process = scope.Ambient(lambda: recording, lane=scope.Lane(str(before)))
-    scope.set_ambient(process)
+    process = scope.Ambient(lambda: recording, lane=scope.Lane(str(before), recording.tap))
+    _speak(process)
     process.scope()  # it is open already
     atexit.register(_leave, recording, report)
+
+
+def _speak(process: scope.Ambient) -> None:
+    """Let the whole process speak in a lane."""
+    scope.set_ambient(process)
+    hooks.process(process.lane)
 
 
 def _leave(recording: Any, report: str) -> None:
@@ -133,11 +142,17 @@ def _wait_for_events(given: Handed) -> None:
             )
             _tell(given.report, "\t".join(("not attached", *facts)) + "\n")
             return None
+        if tap is not None:
+            reads.hand_over(tap, recording)
         children.pass_on(given.by(recording.id, 0))
         atexit.register(_finish, recording)
         return recording
 
-    scope.set_ambient(scope.Ambient(opening, origin=origin))
+    tap = None
+    if os.environ.get(AMBIENT_VARIABLE) != "0":  # settings are not read: most programs have nothing to record
+        reads.install()
+        tap = reads.open_tap()
+    _speak(scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin))
     lanes.install()
     clients.install()  # what it sees first opens the run
     variables.tell_all()  # what it writes is recorded in any case

@@ -24,7 +24,8 @@ _BELOW = frozenset(
 )
 _OF_PYTHON = sys.stdlib_module_names - {"__main__", "this", "antigravity", "idlelib", "test"}
 
-_known: dict[str, int] = {}
+known: dict[str, int] = {}  # what was found out about modules so far
+_sources: dict[tuple[str, str], str] = {}
 
 
 class Caller(NamedTuple):
@@ -37,7 +38,7 @@ class Caller(NamedTuple):
 
 def sort_of(module: str) -> int:
     """Say what a module is: the agent's or a library's it uses, one that passes a question on, or neither."""
-    sort = _known.get(module)
+    sort = known.get(module)
     if sort is None:
         top = module.partition(".")[0]
         if top == "playhead":
@@ -47,7 +48,7 @@ def sort_of(module: str) -> int:
         else:
             # What else comes with Python acts for whoever calls it.
             sort = PASSES if top in _OF_PYTHON else AGENT
-        _known[module] = sort
+        known[module] = sort
     return sort
 
 
@@ -63,6 +64,22 @@ def caller(frame: FrameType | None) -> Caller | None:
             return None
         passed, frame = frame, frame.f_back
     return None
+
+
+def reader(frame: FrameType | None, of: str) -> tuple[str, str] | None:
+    """Return the name of a source that a frame reads from, and the module that it reads for; None where for nobody.
+
+    The name begins with the function of the standard library that was called, if one was: `uuid.uuid4:os.urandom`.
+    """
+    found = caller(frame)
+    if found is None:
+        return None
+    if not found.function:
+        return of, found.module
+    name = _sources.get((found.function, of))
+    if name is None:
+        name = _sources[found.function, of] = f"{found.function}:{of}"
+    return name, found.module
 
 
 def _name(frame: FrameType | None) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from playhead._ids import is_run_id
 from playhead.capture import guard, origin, scope
-from playhead.capture.ambient import RUN_VARIABLE
+from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
 from playhead.capture.opening import open_recording, withdraw
@@ -217,6 +217,8 @@ def _environment(recording: Recording, attachment: Attachment) -> dict[str, str]
     environment |= attachment.variables(os.environ)
     if recording.strict:
         environment["PLAYHEAD_STRICT"] = "1"
+    if not recording.settings.ambient:
+        environment[AMBIENT_VARIABLE] = "0"
     return environment
 
 

@@ -154,7 +154,7 @@ class Record(Span):
         run = _run_of_process() if self._store is None else None
         if run is not None:
             self._joined = self.recording = join_run(store, settings, run, policy=self._policy, captures=self._capture)
-            self._outside = Scope(self.recording, "0", Lane())
+            self._outside = Scope(self.recording, "0", Lane(tap=self.recording.tap))
             self._join(self._outside)
             self._inside = self._outside.inside(self.span)
             self.recording.turns.places.add(self.span)
@@ -172,7 +172,7 @@ class Record(Span):
             )
         )
         self.span = recording.root_span
-        self._outside = self._inside = Scope(recording, recording.root_span, Lane())
+        self._outside = self._inside = Scope(recording, recording.root_span, Lane(tap=recording.tap))
 
     def _join(self, scope: Scope) -> None:
         """Open the step of an agent in a run that is not its own; the first one adopts the run.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._version import __version__
-from playhead.capture import clients, forks, git, guard, lanes, origin, redact_http, request, snapshots
+from playhead.capture import clients, forks, git, guard, lanes, origin, reads, redact_http, request, snapshots
 from playhead.capture.gate import Gate
 from playhead.capture.headers import Headers, Spliced
 from playhead.capture.scope import Policy, lane_in, live
@@ -68,6 +68,7 @@ class Recording:
         self.redactor = gate.redactor
         self.headers = Headers(gate.redactor)
         self.turns = Turns(self)
+        self.tap = reads.tap_for(self)
         forks.watch(self)
         lanes.install()
         clients.install()
@@ -124,9 +125,10 @@ class Recording:
         opens: bool = False,
         keyed: Callable[[Any], tuple[str | None, Any]] | None = None,
         sealing: Callable[[bytes, int, str], bytes] | None = None,
-        spliced: Spliced | None = None,
+        spliced: Spliced | reads.Packed | None = None,
         before: Around | None = None,
         after: Around | None = None,
+        lane: str | None = None,
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it.
 
@@ -135,6 +137,11 @@ class Recording:
         if self.closed:
             guard.too_late(self, kind)
             return None
+        if lane is None:
+            speaking = lane_in(self)
+            lane = speaking.path
+            if speaking.reads is not None and speaking.reads.count:
+                reads.seal(self, speaking.reads)
         try:
             cuts = self._ledger.cuts
             if self._cuts != cuts:
@@ -157,7 +164,6 @@ class Recording:
             if spliced is not None:
                 encoded = spliced.join(encoded, self._held)
             body = encoded if sealing is None else functools.partial(sealing, encoded)
-            lane = lane_in(self)
             sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts, before, after)
             if sealed is None:
                 return None
@@ -263,6 +269,7 @@ class Recording:
             return
         try:
             self.turns.run_ends()
+            reads.close(self)
             if self.working_tree is not None:
                 origin.note_commits(self, self.working_tree.root, self.working_tree.commit)
             finished = kinds.RunFinished(
@@ -295,6 +302,7 @@ class Recording:
             self._closed = True
             try:
                 self.turns.run_ends()
+                reads.close(self)
                 self.sync()
             finally:
                 self._detach()
@@ -306,6 +314,7 @@ class Recording:
 
     def _detach(self) -> None:
         self.closed = True
+        reads.let_go(self)
         forks.forget(self)
         lanes.uninstall()
         clients.uninstall()
@@ -327,6 +336,7 @@ class Recording:
         """Go on in a forked child, as a writer of its own."""
         self._held = Held(self._read_back)  # a writer refers only to lines it wrote itself
         self.turns.after_fork()
+        reads.after_fork(self)
         try:
             self._ledger.after_fork()
         except OSError as problem:

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 class Lane:
     """The logical lineage of a task or thread, by spawn order: `0`, `0.1`, `0.1.3`."""
 
-    __slots__ = ("_children", "path")
+    __slots__ = ("_children", "path", "reads", "tap")
 
-    def __init__(self, path: str = "0") -> None:
+    def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
+        self.tap = tap  # where the run keeps what its lanes read; None where it does not
+        self.reads = None if tap is None else tap.pack(path)  # what this lane read since its last event
         self._children = itertools.count(1)  # next() is atomic
 
     def spawn(self) -> Lane:
         """Return the lane of the next child."""
-        return Lane(f"{self.path}.{next(self._children)}")
+        return Lane(f"{self.path}.{next(self._children)}", self.tap)
 
 
 class Scope(NamedTuple):
@@ -133,11 +135,14 @@ def set_ambient(given: Ambient | None) -> None:
     _ambient = given
 
 
-def lane_in(recording: Recording) -> str:
+def lane_in(recording: Recording) -> Lane:
     """Return the lane in which the running code speaks in a run."""
     scope = current.get()
     if scope is not None and scope.recording is recording:
-        return scope.lane.path
+        return scope.lane
     if _ambient is not None and _ambient.recording is recording:
-        return _ambient.lane_here().path
-    return "0"
+        return _ambient.lane_here()
+    return _FIRST
+
+
+_FIRST = Lane()

@@ -288,10 +288,12 @@ class EffectObserved(Payload):
 
 
 class AmbientRead(Payload):
-    """Pack reads of nondeterminism that is not a call."""
+    """Pack reads of nondeterminism that is not a call; event/reads.py tells how."""
 
     KIND = "ambient.read"
-    reads: list[Any] = []
+    reads: list[Any] = []  # what holds text: {of, by, via, values}
+    packed: list[Any] = []  # numbers and random bytes: {of, by, via}, and at, ns or values or bytes, sizes
+    order: str | None = None  # in which order the groups of `packed`, then of `reads`, were read from
 
 
 class GitCommitted(Payload):

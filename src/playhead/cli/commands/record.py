@@ -33,11 +33,14 @@ _CHILDREN_SHOWN = 8
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.usage = "playhead record [--name NAME] [--tag KEY=VALUE] [--quiet] [--strict] -- PROGRAM [ARGUMENTS]"
+    parser.usage = (
+        "playhead record [--name NAME] [--tag KEY=VALUE] [--quiet] [--strict] [--no-ambient] -- PROGRAM [ARGUMENTS]"
+    )
     parser.add_argument("--name", help="name of the run; else that of the program, script or module")
     parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="mark the run; may be repeated")
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
     parser.add_argument("--strict", action="store_true", help="refuse to run what cannot be recorded")
+    parser.add_argument("--no-ambient", action="store_true", help="do not keep what clocks, random numbers, files said")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="what to run")
     parser.epilog = (
         "The program keeps its stdin, its terminal and its signals; its exit code is ours. The summary goes to\n"
@@ -62,6 +65,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return run_plainly(command)
     if args.strict:
         settings = dataclasses.replace(settings, strict=True)
+    if args.no_ambient:
+        settings = dataclasses.replace(settings, ambient=False)
     tags = dict(_tag(item) for item in args.tag)
     store = FileStore(store_root(args.store))
     with warnings.catch_warnings(record=True) as told:

@@ -1,0 +1,1231 @@
+/* Watch functions that are written in C, whoever has a reference to them, and keep what they gave back.
+ *
+ * A function of C is known to Python by a PyMethodDef, which every reference to it shares: `from time import time` too. Its
+ * pointer to the code is replaced by one of our own that calls the original, and put back when recording ends.
+ * hooks_python.py does what it can of this where it was not compiled; packs.py has Pack and Tap in Python; a test compares them. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <datetime.h>
+#include <structmember.h>
+
+#include <math.h>
+#include <stdint.h>
+
+enum sort { AGENT, PASSES, INFRASTRUCTURE, OURS }; /* as in callers.py */
+enum form { NS, INT, BYTES, VALUES };              /* how the values of a group are kept, as in event/reads.py */
+enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL };
+
+#define GROUPS_MAX 52 /* as many as there are letters for the order */
+#define TEXT_MAX (48 * 1024)
+
+/* Set while this thread is in here: what our own work asks the clock is nobody's read. */
+static _Thread_local int inside;
+
+/* ---- what is kept: a Tap for a run, and a Pack for each of its lanes ---- */
+
+typedef struct {
+    char *at;
+    Py_ssize_t size, room;
+} Buffer;
+
+typedef struct {
+    PyObject *of, *by, *values; /* strings that live as long as the group, and a list where the form is VALUES */
+    int form;
+    int64_t last; /* of NS: the value before; of BYTES: the size that all have had so far, -1 for none, -2 for several */
+    Py_ssize_t count;
+    Buffer text, sizes;
+} Group;
+
+typedef struct {
+    PyObject_HEAD
+    int open;
+    Py_ssize_t remaining; /* reads that may still be kept */
+    Py_ssize_t packed_max;
+    PyObject *waiting; /* a dict of the packs that hold something, in the order in which they began to */
+    PyObject *seal;    /* called with a pack that is full */
+    PyObject *full;    /* called once, with source and module, when no more may be kept */
+} Tap;
+
+typedef struct {
+    PyObject_HEAD
+    Tap *tap;
+    PyObject *lane, *span;
+    Group *groups;
+    int used, room, current;
+    Py_ssize_t run, count, bytes;
+    Buffer order;
+} Pack;
+
+static PyTypeObject TapType, PackType;
+
+static int
+grow(Buffer *buffer, Py_ssize_t more)
+{
+    if (buffer->size + more > buffer->room) {
+        Py_ssize_t room = buffer->room ? buffer->room : 64;
+        while (room < buffer->size + more) {
+            room *= 2;
+        }
+        char *at = PyMem_Realloc(buffer->at, room);
+        if (at == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        buffer->at = at;
+        buffer->room = room;
+    }
+    return 0;
+}
+
+static int
+put(Buffer *buffer, const void *data, Py_ssize_t size)
+{
+    if (grow(buffer, size) < 0) {
+        return -1;
+    }
+    memcpy(buffer->at + buffer->size, data, size);
+    buffer->size += size;
+    return 0;
+}
+
+/* Write a number, after a comma where something stands before it. */
+static int
+put_number(Buffer *buffer, int64_t number)
+{
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + rest % 10);
+    } while (rest /= 10);
+    if (number < 0) {
+        *--at = '-';
+    }
+    if (buffer->size) {
+        *--at = ',';
+    }
+    return put(buffer, at, digits + sizeof digits - at);
+}
+
+static int
+pack_traverse(Pack *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->tap);
+    for (int i = 0; i < self->used; i++) {
+        Py_VISIT(self->groups[i].values);
+    }
+    return 0;
+}
+
+static void
+free_groups(Group *groups, int used)
+{
+    for (int i = 0; i < used; i++) {
+        Py_DECREF(groups[i].of);
+        Py_DECREF(groups[i].by);
+        Py_XDECREF(groups[i].values);
+        PyMem_Free(groups[i].text.at);
+        PyMem_Free(groups[i].sizes.at);
+    }
+    PyMem_Free(groups);
+}
+
+/* Move everything out of a pack, so that it is a new one before anything else can happen. */
+static Pack
+empty(Pack *self)
+{
+    Pack was = *self;
+    self->groups = NULL;
+    self->span = NULL;
+    self->used = self->room = 0;
+    self->current = -1;
+    self->run = self->count = self->bytes = 0;
+    self->order = (Buffer){0};
+    return was;
+}
+
+static void
+forget(Pack *self)
+{
+    Pack was = empty(self);
+    Py_XDECREF(was.span);
+    PyMem_Free(was.order.at);
+    free_groups(was.groups, was.used);
+}
+
+static int
+pack_clear(Pack *self)
+{
+    forget(self);
+    Py_CLEAR(self->tap);
+    return 0;
+}
+
+static void
+pack_dealloc(Pack *self)
+{
+    PyObject_GC_UnTrack(self);
+    pack_clear(self);
+    Py_CLEAR(self->lane);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static char
+letter(int group)
+{
+    return (char)(group < 26 ? 'a' + group : 'A' + group - 26);
+}
+
+/* Write down how often in a row the current group was read from. -1 with an error set. */
+static int
+close_run(Pack *self)
+{
+    char text[24];
+    int size = snprintf(text, sizeof text, self->run > 1 ? "%c%zd" : "%c", letter(self->current), self->run);
+    return put(&self->order, text, size);
+}
+
+/* Find the group of a source and a module, and make it the current one; NULL with an error set. */
+static Group *
+group_of(Pack *self, PyObject *of, PyObject *by, int form)
+{
+    if (self->current >= 0) {
+        Group *group = self->groups + self->current;
+        if (group->of == of && group->by == by && group->form == form) {
+            self->run++;
+            return group;
+        }
+    }
+    PyObject *values = NULL; /* made first: the collector may run then, and with it other threads */
+    if (form == VALUES && (values = PyList_New(0)) == NULL) {
+        return NULL;
+    }
+    int i = 0;
+    while (i < self->used && !(self->groups[i].of == of && self->groups[i].by == by && self->groups[i].form == form)) {
+        i++;
+    }
+    if (i == self->used) {
+        if (self->used == self->room) {
+            int room = self->room ? self->room * 2 : 4;
+            Group *groups = PyMem_Realloc(self->groups, room * sizeof *groups);
+            if (groups == NULL) {
+                Py_XDECREF(values);
+                PyErr_NoMemory();
+                return NULL;
+            }
+            self->groups = groups;
+            self->room = room;
+        }
+        Group fresh = {Py_NewRef(of), Py_NewRef(by), values, form, form == BYTES ? -1 : 0, 0, {0}, {0}};
+        self->groups[self->used++] = fresh;
+    }
+    else {
+        Py_XDECREF(values);
+    }
+    if (self->current >= 0 && close_run(self) < 0) {
+        return NULL;
+    }
+    self->current = i;
+    self->run = 1;
+    return self->groups + i;
+}
+
+/* Note that something was added; and seal where it is enough. -1 with an error set. */
+static int
+added(Pack *self, Group *group, Py_ssize_t bytes)
+{
+    Tap *tap = self->tap;
+    group->count++;
+    self->bytes += bytes;
+    tap->remaining--;
+    if (self->count++ == 0 && PyDict_SetItem(tap->waiting, (PyObject *)self, Py_None) < 0) {
+        return -1;
+    }
+    if (self->count >= tap->packed_max || self->bytes >= TEXT_MAX || self->used == GROUPS_MAX) {
+        PyObject *done = PyObject_CallOneArg(tap->seal, (PyObject *)self);
+        if (done == NULL) {
+            return -1;
+        }
+        Py_DECREF(done);
+    }
+    return 0;
+}
+
+/* Say whether one more read may be kept. 1, 0, or -1 with an error set. */
+static int
+may_add(Pack *self, PyObject *of, PyObject *by)
+{
+    Tap *tap = self->tap;
+    if (tap == NULL || !tap->open) {
+        return 0;
+    }
+    if (tap->remaining > 0) {
+        return 1;
+    }
+    if (tap->remaining == 0) {
+        tap->remaining = -1;
+        PyObject *done = PyObject_CallFunctionObjArgs(tap->full, of, by, NULL);
+        if (done == NULL) {
+            return -1;
+        }
+        Py_DECREF(done);
+    }
+    return 0;
+}
+
+static int
+add_number(Pack *self, PyObject *of, PyObject *by, int form, int64_t number)
+{
+    int may = may_add(self, of, by);
+    if (may <= 0) {
+        return may;
+    }
+    Group *group = group_of(self, of, by, form);
+    if (group == NULL) {
+        return -1;
+    }
+    Py_ssize_t before = group->text.size;
+    if (put_number(&group->text, form == NS ? number - group->last : number) < 0) {
+        return -1;
+    }
+    group->last = number;
+    return added(self, group, group->text.size - before);
+}
+
+static int
+add_bytes(Pack *self, PyObject *of, PyObject *by, const char *data, Py_ssize_t size)
+{
+    int may = may_add(self, of, by);
+    if (may <= 0) {
+        return may;
+    }
+    Group *group = group_of(self, of, by, BYTES);
+    if (group == NULL || put(&group->text, data, size) < 0 || put_number(&group->sizes, size) < 0) {
+        return -1;
+    }
+    group->last = group->last == -1 || group->last == size ? size : -2;
+    return added(self, group, size * 4 / 3 + 4);
+}
+
+static int
+add_value(Pack *self, PyObject *of, PyObject *by, PyObject *value, Py_ssize_t bytes)
+{
+    int may = may_add(self, of, by);
+    if (may <= 0) {
+        return may;
+    }
+    Group *group = group_of(self, of, by, VALUES);
+    if (group == NULL || PyList_Append(group->values, value) < 0) {
+        return -1;
+    }
+    return added(self, group, bytes);
+}
+
+static PyObject *
+pack_add(Pack *self, PyObject *args)
+{
+    PyObject *of, *by, *value, *span = Py_None;
+    Py_ssize_t bytes = 64;
+    if (!PyArg_ParseTuple(args, "UUO|nO", &of, &by, &value, &bytes, &span)) {
+        return NULL;
+    }
+    if (self->count == 0 && span != Py_None) {
+        Py_XSETREF(self->span, Py_NewRef(span));
+    }
+    int before = inside;
+    inside = 1;
+    int done = add_value(self, of, by, value, bytes);
+    inside = before;
+    return done < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Return the order and the groups, and begin anew. */
+static PyObject *
+pack_take(Pack *self, PyObject *Py_UNUSED(ignored))
+{
+    Pack was = empty(self);
+    PyObject *order = NULL, *groups = NULL, *out = NULL;
+    if (was.tap != NULL && PyDict_Contains(was.tap->waiting, (PyObject *)self) == 1 &&
+        PyDict_DelItem(was.tap->waiting, (PyObject *)self) < 0) {
+        goto done;
+    }
+    if (was.used > 1 && close_run(&was) < 0) {
+        goto done;
+    }
+    order = PyUnicode_FromStringAndSize(was.order.at, was.order.size);
+    groups = PyList_New(0);
+    if (order == NULL || groups == NULL) {
+        goto done;
+    }
+    for (int i = 0; i < was.used; i++) {
+        Group *group = was.groups + i;
+        PyObject *content, *sizes, *entry;
+        content = group->form == VALUES ? Py_NewRef(group->values)
+                                        : PyBytes_FromStringAndSize(group->text.at, group->text.size);
+        sizes = group->form != BYTES ? Py_NewRef(Py_None)
+                : group->last > 0    ? PyLong_FromLongLong(group->last)
+                                     : PyBytes_FromStringAndSize(group->sizes.at, group->sizes.size);
+        entry = content == NULL || sizes == NULL
+                    ? NULL
+                    : Py_BuildValue("OOinOO", group->of, group->by, group->form, group->count, content, sizes);
+        Py_XDECREF(content);
+        Py_XDECREF(sizes);
+        if (entry == NULL || PyList_Append(groups, entry) < 0) {
+            Py_XDECREF(entry);
+            goto done;
+        }
+        Py_DECREF(entry);
+    }
+    out = PyTuple_Pack(3, order, groups, was.span ? was.span : Py_None);
+done:
+    Py_XDECREF(order);
+    Py_XDECREF(groups);
+    Py_XDECREF(was.span);
+    PyMem_Free(was.order.at);
+    free_groups(was.groups, was.used);
+    return out;
+}
+
+static PyMethodDef pack_methods[] = {
+    {"add", (PyCFunction)pack_add, METH_VARARGS, "Keep a value of a source that a module read."},
+    {"take", (PyCFunction)pack_take, METH_NOARGS, "Return what was kept: the order, the groups, the span; begin anew."},
+    {NULL},
+};
+
+static PyMemberDef pack_members[] = {
+    {"count", T_PYSSIZET, offsetof(Pack, count), READONLY, "how many reads it holds"},
+    {"lane", T_OBJECT, offsetof(Pack, lane), READONLY, "the lane that they are of"},
+    {NULL},
+};
+
+static PyTypeObject PackType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "playhead.capture._hooks.Pack",
+    .tp_basicsize = sizeof(Pack),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = (destructor)pack_dealloc,
+    .tp_traverse = (traverseproc)pack_traverse,
+    .tp_clear = (inquiry)pack_clear,
+    .tp_methods = pack_methods,
+    .tp_members = pack_members,
+};
+
+static PyObject *
+tap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *seal, *full;
+    Py_ssize_t reads_max, packed_max;
+    if (!PyArg_ParseTuple(args, "OOnn", &seal, &full, &reads_max, &packed_max)) {
+        return NULL;
+    }
+    Tap *self = (Tap *)type->tp_alloc(type, 0);
+    if (self == NULL || (self->waiting = PyDict_New()) == NULL) {
+        Py_XDECREF(self);
+        return NULL;
+    }
+    self->open = 1;
+    self->remaining = reads_max;
+    self->packed_max = packed_max;
+    self->seal = Py_NewRef(seal);
+    self->full = Py_NewRef(full);
+    return (PyObject *)self;
+}
+
+static int
+tap_traverse(Tap *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->waiting);
+    Py_VISIT(self->seal);
+    Py_VISIT(self->full);
+    return 0;
+}
+
+static int
+tap_clear(Tap *self)
+{
+    Py_CLEAR(self->waiting);
+    Py_CLEAR(self->seal);
+    Py_CLEAR(self->full);
+    self->open = 0;
+    return 0;
+}
+
+static void
+tap_dealloc(Tap *self)
+{
+    PyObject_GC_UnTrack(self);
+    tap_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *
+tap_pack(Tap *self, PyObject *lane)
+{
+    Pack *pack = (Pack *)PackType.tp_alloc(&PackType, 0);
+    if (pack != NULL) {
+        pack->tap = (Tap *)Py_NewRef(self);
+        pack->lane = Py_NewRef(lane);
+        pack->current = -1;
+    }
+    return (PyObject *)pack;
+}
+
+static PyObject *
+tap_waiting(Tap *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyDict_Keys(self->waiting);
+}
+
+static PyMethodDef tap_methods[] = {
+    {"pack", (PyCFunction)tap_pack, METH_O, "Return a pack for a lane."},
+    {"waiting", (PyCFunction)tap_waiting, METH_NOARGS, "Return the packs that hold something."},
+    {NULL},
+};
+
+static PyMemberDef tap_members[] = {
+    {"open", T_INT, offsetof(Tap, open), 0, "whether anything is kept"},
+    {"remaining", T_PYSSIZET, offsetof(Tap, remaining), 0, "how many reads may still be kept"},
+    {"seal", T_OBJECT, offsetof(Tap, seal), 0, "called with a pack that is full"},
+    {"full", T_OBJECT, offsetof(Tap, full), 0, "called with source and module when nothing more is kept"},
+    {NULL},
+};
+
+static PyTypeObject TapType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "playhead.capture._hooks.Tap",
+    .tp_basicsize = sizeof(Tap),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = tap_new,
+    .tp_dealloc = (destructor)tap_dealloc,
+    .tp_traverse = (traverseproc)tap_traverse,
+    .tp_clear = (inquiry)tap_clear,
+    .tp_methods = tap_methods,
+    .tp_members = tap_members,
+};
+
+/* ---- who reads ---- */
+
+static PyObject *sorts;                                    /* callers.py: by the name of a module, what it is */
+static PyObject *sort_of, *caller_of;                      /* callers.py: what to ask for one that is new, or passes on */
+static PyObject *current, *ambient_lane, *muted;           /* the context variables of scope.py */
+static PyObject *process_lane;                             /* of the run of the process; None without one */
+static PyObject *problem;                                  /* called with the exception when a read could not be kept */
+static PyObject *name_text, *reads_text, *bytes_text, *zoned_text, *today_text, *now_text;
+static Py_ssize_t watching; /* how many want to know: without any, nothing is looked at */
+
+/* Return the pack of the lane that runs, borrowed from it, and its span; NULL where nothing is recorded. */
+static Pack *
+pack_here(PyObject **span)
+{
+    PyObject *found = NULL, *lane = NULL, *reads = NULL;
+    *span = NULL;
+    if (PyContextVar_Get(muted, NULL, &found) < 0) {
+        return NULL;
+    }
+    int quiet = found == Py_True;
+    Py_XDECREF(found);
+    if (quiet || PyContextVar_Get(current, NULL, &found) < 0) {
+        return NULL;
+    }
+    if (found != NULL && found != Py_None && PyTuple_Check(found) && PyTuple_GET_SIZE(found) == 3) {
+        *span = Py_NewRef(PyTuple_GET_ITEM(found, 1)); /* Scope: recording, span, lane */
+        lane = Py_NewRef(PyTuple_GET_ITEM(found, 2));
+    }
+    Py_XDECREF(found);
+    if (lane == NULL) {
+        if (process_lane == Py_None) {
+            return NULL;
+        }
+        if (PyContextVar_Get(ambient_lane, NULL, &lane) < 0) {
+            return NULL;
+        }
+        if (lane == NULL || lane == Py_None) {
+            Py_XDECREF(lane);
+            lane = Py_NewRef(process_lane);
+        }
+    }
+    reads = PyObject_GetAttr(lane, reads_text);
+    Py_DECREF(lane);
+    if (reads == NULL || !Py_IS_TYPE(reads, &PackType) || !((Pack *)reads)->tap || !((Pack *)reads)->tap->open) {
+        Py_XDECREF(reads);
+        Py_CLEAR(*span);
+        return NULL;
+    }
+    return (Pack *)reads;
+}
+
+/* Find out for whom the running code acts. 1 with both strings set, 0 where for nobody, -1 with an error set. */
+static int
+reader(PyObject *slot_of, PyObject **of, PyObject **by)
+{
+    PyObject *globals = PyEval_GetGlobals();
+    PyObject *name = globals == NULL ? NULL : PyDict_GetItemWithError(globals, name_text);
+    if (name == NULL || !PyUnicode_CheckExact(name)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *sort = PyDict_GetItemWithError(sorts, name);
+    if (sort == NULL) {
+        if (PyErr_Occurred() || (sort = PyObject_CallOneArg(sort_of, name)) == NULL) {
+            return -1;
+        }
+        Py_DECREF(sort); /* small integers live forever */
+    }
+    long known = PyLong_AsLong(sort);
+    if (known == AGENT) {
+        *of = Py_NewRef(slot_of);
+        *by = Py_NewRef(name);
+        return 1;
+    }
+    if (known != PASSES) {
+        return 0;
+    }
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *found = PyObject_CallFunctionObjArgs(caller_of, frame == NULL ? Py_None : frame, slot_of, NULL);
+    if (found == NULL) {
+        return -1;
+    }
+    int tells = PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 2;
+    if (tells) {
+        *of = Py_NewRef(PyTuple_GET_ITEM(found, 0));
+        *by = Py_NewRef(PyTuple_GET_ITEM(found, 1));
+    }
+    Py_DECREF(found);
+    return tells;
+}
+
+/* ---- the functions that are watched ---- */
+
+#define SLOTS 40 /* of each calling convention */
+
+typedef struct {
+    PyMethodDef *method; /* NULL: free */
+    PyCFunction original;
+    PyObject *of;     /* the name of the source */
+    PyObject *only;   /* the object whose method is watched, where it is of one object; else NULL */
+    PyObject *notice; /* of CALL: what to call with (of, by, pack, span, self, args, kwargs, result, error) */
+    int what;
+} Slot;
+
+typedef struct {
+    PyObject *self;
+    void *a, *b, *c, *d;
+} Given;
+
+static PyObject *
+invoke(Slot *slot, Given *given)
+{
+    typedef PyObject *(*Two)(PyObject *, void *);
+    typedef PyObject *(*Three)(PyObject *, void *, void *);
+    typedef PyObject *(*Three_counted)(PyObject *, void *, Py_ssize_t);
+    typedef PyObject *(*Four)(PyObject *, void *, Py_ssize_t, void *);
+    typedef PyObject *(*Five)(PyObject *, void *, void *, Py_ssize_t, void *);
+    void (*code)(void) = (void (*)(void))slot->original;
+    switch (slot->method->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST)) {
+    case METH_VARARGS | METH_KEYWORDS:
+        return ((Three)code)(given->self, given->a, given->b);
+    case METH_FASTCALL:
+        return ((Three_counted)code)(given->self, given->a, (Py_ssize_t)given->b);
+    case METH_FASTCALL | METH_KEYWORDS:
+        return ((Four)code)(given->self, given->a, (Py_ssize_t)given->b, given->c);
+    case METH_METHOD | METH_FASTCALL | METH_KEYWORDS:
+        return ((Five)code)(given->self, given->a, given->b, (Py_ssize_t)given->c, given->d);
+    default:
+        return ((Two)code)(given->self, given->a);
+    }
+}
+
+/* Return the arguments of a call as a tuple, and the named ones as a dict or None. -1 with an error set. */
+static int
+arguments(Slot *slot, Given *given, PyObject **args, PyObject **named)
+{
+    int flags = slot->method->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST);
+    PyObject *const *values = NULL, *names = NULL;
+    Py_ssize_t count = 0;
+    *args = *named = NULL;
+    switch (flags) {
+    case METH_NOARGS:
+        break;
+    case METH_O:
+        values = (PyObject *const *)&given->a;
+        count = 1;
+        break;
+    case METH_VARARGS:
+    case METH_VARARGS | METH_KEYWORDS:
+        *args = Py_NewRef((PyObject *)given->a);
+        *named = Py_NewRef(flags & METH_KEYWORDS && given->b ? (PyObject *)given->b : Py_None);
+        return 0;
+    case METH_METHOD | METH_FASTCALL | METH_KEYWORDS:
+        values = given->b;
+        count = (Py_ssize_t)given->c;
+        names = given->d;
+        break;
+    default:
+        values = given->a;
+        count = (Py_ssize_t)given->b;
+        names = flags & METH_KEYWORDS ? given->c : NULL;
+    }
+    if ((*args = PyTuple_New(count)) == NULL) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyTuple_SET_ITEM(*args, i, Py_NewRef(values[i]));
+    }
+    if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
+        *named = Py_NewRef(Py_None);
+        return 0;
+    }
+    if ((*named = PyDict_New()) == NULL) {
+        Py_CLEAR(*args);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        if (PyDict_SetItem(*named, PyTuple_GET_ITEM(names, i), values[count + i]) < 0) {
+            Py_CLEAR(*args);
+            Py_CLEAR(*named);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Find the whole number of nanoseconds from which Python makes these seconds. 0 where there is none. */
+static int
+nanoseconds(double seconds, int64_t *out)
+{
+    if (!(fabs(seconds) < 9e9)) {
+        return 0;
+    }
+    double wide = seconds * 1e9;
+    *out = (int64_t)llrint(wide);
+    for (int64_t near = -1; near <= 1; near++) {
+        if ((double)(*out + near) / 1e9 == seconds) {
+            *out += near;
+            return 1;
+        }
+    }
+    /* From 2^53 on, a double is a multiple of a power of two. */
+    *out = (int64_t)(llrint(wide / 256) * 256);
+    return (double)*out / 1e9 == seconds;
+}
+
+static int64_t
+days_before(int year, int month, int day)
+{
+    year -= month <= 2;
+    int era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
+    int of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+/* Turn a date or a time into nanoseconds: of UTC where it knows its zone, else as it is; one more where its fold is set.
+ * 1, 0 where it cannot be said in a number, -1 with an error set. */
+static int
+moment(PyObject *result, int64_t *out)
+{
+    if (!PyDate_Check(result)) {
+        return 0;
+    }
+    int64_t seconds =
+        days_before(PyDateTime_GET_YEAR(result), PyDateTime_GET_MONTH(result), PyDateTime_GET_DAY(result)) * 86400;
+    int64_t micro = 0, fold = 0;
+    if (PyDateTime_Check(result)) {
+        seconds += PyDateTime_DATE_GET_HOUR(result) * 3600 + PyDateTime_DATE_GET_MINUTE(result) * 60 +
+                   PyDateTime_DATE_GET_SECOND(result);
+        micro = PyDateTime_DATE_GET_MICROSECOND(result);
+        fold = PyDateTime_DATE_GET_FOLD(result);
+        PyObject *zone = PyDateTime_DATE_GET_TZINFO(result);
+        if (zone != Py_None) {
+            fold = 0;
+            if (zone != PyDateTime_TimeZone_UTC) {
+                PyObject *offset = PyObject_CallMethod(result, "utcoffset", NULL);
+                if (offset == NULL) {
+                    return -1;
+                }
+                if (PyDelta_Check(offset)) {
+                    seconds -= (int64_t)PyDateTime_DELTA_GET_DAYS(offset) * 86400 + PyDateTime_DELTA_GET_SECONDS(offset);
+                    micro -= PyDateTime_DELTA_GET_MICROSECONDS(offset);
+                }
+                Py_DECREF(offset);
+            }
+        }
+    }
+    if (llabs(seconds) > 9000000000) {
+        return 0;
+    }
+    *out = (seconds * 1000000 + micro) * 1000 + fold;
+    return 1;
+}
+
+/* Keep a whole number, as its bytes where it is for random ones. -1 with an error set. */
+static int
+keep_bits(Pack *pack, PyObject *of, PyObject *by, PyObject *number)
+{
+    PyObject *bits = PyObject_CallMethod(number, "bit_length", NULL);
+    if (bits == NULL) {
+        return -1;
+    }
+    Py_ssize_t size = (PyLong_AsSsize_t(bits) + 7) / 8;
+    Py_DECREF(bits);
+    PyObject *bytes = PyObject_CallMethod(number, "to_bytes", "ns", size, "little");
+    if (bytes == NULL) {
+        return -1;
+    }
+    int done = add_bytes(pack, of, by, PyBytes_AS_STRING(bytes), size);
+    Py_DECREF(bytes);
+    return done;
+}
+
+static int
+keep_buffer(Pack *pack, PyObject *of, PyObject *by, PyObject *bytes)
+{
+    if (bytes == NULL || !PyBytes_Check(bytes)) {
+        return 0;
+    }
+    return add_bytes(pack, of, by, PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
+}
+
+/* Keep what a function gave back. -1 with an error set. */
+static int
+keep(Slot *slot, Pack *pack, PyObject *of, PyObject *by, PyObject *result)
+{
+    int64_t number = 0;
+    int known;
+    switch (slot->what) {
+    case SECONDS:
+        known = PyFloat_Check(result) && nanoseconds(PyFloat_AS_DOUBLE(result), &number);
+        return known ? add_number(pack, of, by, NS, number) : add_value(pack, of, by, result, 20);
+    case NANOSECONDS:
+    case NUMBER:
+        number = PyLong_AsLongLong(result);
+        if (number == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+        return add_number(pack, of, by, slot->what == NANOSECONDS ? NS : INT, number);
+    case MOMENT:
+        if (of == slot->of && PyDateTime_Check(result)) { /* one name for each thing that it can be */
+            of = PyDateTime_DATE_GET_TZINFO(result) != Py_None ? zoned_text : of == today_text ? now_text : of;
+        }
+        known = moment(result, &number);
+        return known < 0 ? -1 : known ? add_number(pack, of, by, NS, number) : 0;
+    case RAW:
+        return keep_buffer(pack, of, by, result);
+    case UNIT: {
+        char unit[8];
+        if (!PyFloat_Check(result) || PyFloat_Pack8(PyFloat_AS_DOUBLE(result), unit, 1) < 0) {
+            return -1;
+        }
+        return add_bytes(pack, of, by, unit, sizeof unit);
+    }
+    case BITS:
+        return PyLong_Check(result) ? keep_bits(pack, of, by, result) : 0;
+    case UUID: {
+        PyObject *bytes = PyObject_GetAttr(result, bytes_text);
+        int done = bytes == NULL ? -1 : keep_buffer(pack, of, by, bytes);
+        Py_XDECREF(bytes);
+        return done;
+    }
+    case FIRST_RAW:
+        return PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? keep_buffer(pack, of, by, PyTuple_GET_ITEM(result, 0))
+                                                                 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Say what went wrong, and let the program have what it asked for. */
+static void
+complain(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *done = value == NULL ? NULL : PyObject_CallOneArg(problem, value);
+    Py_XDECREF(done);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+static PyObject *clock_now, *localtime_code, *urandom_code; /* the originals, called where a source is replaced */
+
+/* Read the clock for a function that would read it by itself, and hand it over. NULL with an error set. */
+static PyObject *
+with_clock(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
+{
+    PyObject *args = (PyObject *)given->a, *now, *when, *result = NULL;
+    Py_ssize_t place = PyTuple_CheckExact(args) && strcmp(slot->method->ml_name, "strftime") == 0;
+    int by_tuple = place || strcmp(slot->method->ml_name, "asctime") == 0;
+    if (slot->method->ml_flags != METH_VARARGS || !PyTuple_CheckExact(args) || PyTuple_GET_SIZE(args) < place ||
+        (PyTuple_GET_SIZE(args) > place && (by_tuple || PyTuple_GET_ITEM(args, place) != Py_None))) {
+        return invoke(slot, given);
+    }
+    if ((now = PyObject_CallNoArgs(clock_now)) == NULL) {
+        return NULL;
+    }
+    int64_t number = PyLong_AsLongLong(now) / 1000000000 * 1000000000;
+    Py_DECREF(now);
+    if (add_number(pack, of, by, NS, number) < 0) {
+        complain();
+    }
+    when = PyLong_FromLongLong(number / 1000000000);
+    if (when != NULL && by_tuple) {
+        Py_SETREF(when, PyObject_CallOneArg(localtime_code, when));
+    }
+    if (when == NULL) {
+        return NULL;
+    }
+    PyObject *instead = place ? PyTuple_Pack(2, PyTuple_GET_ITEM(args, 0), when) : PyTuple_Pack(1, when);
+    Py_DECREF(when);
+    if (instead != NULL) {
+        Given changed = *given;
+        changed.a = instead;
+        result = invoke(slot, &changed);
+        Py_DECREF(instead);
+    }
+    return result;
+}
+
+/* Seed a generator that was to be seeded by chance, with chance that is kept. NULL with an error set. */
+static PyObject *
+with_seed(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
+{
+    PyObject *const *values = given->a;
+    Py_ssize_t count = (Py_ssize_t)given->b;
+    if (slot->method->ml_flags != METH_FASTCALL || count > 1 || (count == 1 && values[0] != Py_None)) {
+        return invoke(slot, given);
+    }
+    PyObject *bytes = PyObject_CallFunction(urandom_code, "i", 32);
+    if (bytes == NULL || !PyBytes_Check(bytes)) {
+        Py_XDECREF(bytes);
+        return NULL;
+    }
+    PyObject *seed = PyObject_CallMethod((PyObject *)&PyLong_Type, "from_bytes", "Os", bytes, "little");
+    if (seed == NULL || keep_buffer(pack, of, by, bytes) < 0) {
+        complain();
+    }
+    Py_DECREF(bytes);
+    if (seed == NULL) {
+        return invoke(slot, given);
+    }
+    Given changed = *given;
+    changed.a = &seed;
+    changed.b = (void *)1;
+    PyObject *result = invoke(slot, &changed);
+    Py_DECREF(seed);
+    return result;
+}
+
+/* Tell Python code of a call that has been made, or has failed. */
+static void
+tell(Slot *slot, Given *given, Pack *pack, PyObject *span, PyObject *of, PyObject *by, PyObject *result)
+{
+    PyObject *type = NULL, *error = NULL, *trace = NULL, *args, *named, *done = NULL;
+    if (result == NULL) {
+        PyErr_Fetch(&type, &error, &trace);
+        PyErr_NormalizeException(&type, &error, &trace);
+    }
+    if (arguments(slot, given, &args, &named) == 0) {
+        done = PyObject_CallFunctionObjArgs(slot->notice, of, by, (PyObject *)pack, span ? span : Py_None, given->self, args,
+                                            named, result ? result : Py_None, error ? error : Py_None, NULL);
+        Py_DECREF(args);
+        Py_DECREF(named);
+    }
+    if (done == NULL) {
+        complain();
+    }
+    Py_XDECREF(done);
+    if (result == NULL) {
+        PyErr_Restore(type, error, trace);
+    }
+}
+
+static PyObject *
+watched(Slot *slot, Given *given)
+{
+    if (!watching || inside || (slot->only != NULL && given->self != slot->only)) {
+        return invoke(slot, given);
+    }
+    PyObject *span, *of = NULL, *by = NULL, *result;
+    inside = 1;
+    Pack *pack = pack_here(&span);
+    int found = pack == NULL ? 0 : reader(slot->of, &of, &by);
+    if (PyErr_Occurred()) {
+        complain();
+    }
+    if (found <= 0) {
+        inside = 0;
+        Py_XDECREF(pack);
+        Py_XDECREF(span);
+        return invoke(slot, given);
+    }
+    if (pack->count == 0 && span != NULL) {
+        Py_XSETREF(pack->span, Py_NewRef(span));
+    }
+    switch (slot->what) {
+    case CLOCK_WHEN_MISSING:
+        result = with_clock(slot, given, pack, of, by);
+        break;
+    case SEED:
+        result = with_seed(slot, given, pack, of, by);
+        break;
+    case CALL:
+        inside = 0; /* it may call Python code, whose own reads are its own */
+        result = invoke(slot, given);
+        inside = 1;
+        tell(slot, given, pack, span, of, by, result);
+        break;
+    default:
+        result = invoke(slot, given);
+        if (result != NULL && keep(slot, pack, of, by, result) < 0) {
+            complain();
+        }
+    }
+    inside = 0;
+    Py_DECREF(pack);
+    Py_XDECREF(span);
+    Py_DECREF(of);
+    Py_DECREF(by);
+    return result;
+}
+
+/* One function for each slot: nothing else tells it which one it stands for. */
+static Slot of_two[SLOTS], of_three[SLOTS], of_four[SLOTS], of_five[SLOTS];
+
+#define FOR_ALL(X)                                                                                                        \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20)   \
+    X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31) X(32) X(33) X(34) X(35) X(36) X(37) X(38) X(39)
+#define TWO(n)                                                                                                            \
+    static PyObject *two_##n(PyObject *self, void *a)                                                                     \
+    {                                                                                                                     \
+        Given given = {self, a, NULL, NULL, NULL};                                                                        \
+        return watched(of_two + n, &given);                                                                               \
+    }
+#define THREE(n)                                                                                                          \
+    static PyObject *three_##n(PyObject *self, void *a, void *b)                                                          \
+    {                                                                                                                     \
+        Given given = {self, a, b, NULL, NULL};                                                                           \
+        return watched(of_three + n, &given);                                                                             \
+    }
+#define FOUR(n)                                                                                                           \
+    static PyObject *four_##n(PyObject *self, void *a, void *b, void *c)                                                  \
+    {                                                                                                                     \
+        Given given = {self, a, b, c, NULL};                                                                              \
+        return watched(of_four + n, &given);                                                                              \
+    }
+#define FIVE(n)                                                                                                           \
+    static PyObject *five_##n(PyObject *self, void *a, void *b, void *c, void *d)                                         \
+    {                                                                                                                     \
+        Given given = {self, a, b, c, d};                                                                                 \
+        return watched(of_five + n, &given);                                                                              \
+    }
+FOR_ALL(TWO)
+FOR_ALL(THREE)
+FOR_ALL(FOUR)
+FOR_ALL(FIVE)
+
+typedef void (*Code)(void);
+#define NAME_TWO(n) (Code) two_##n,
+#define NAME_THREE(n) (Code) three_##n,
+#define NAME_FOUR(n) (Code) four_##n,
+#define NAME_FIVE(n) (Code) five_##n,
+static Code codes[4][SLOTS] = {{FOR_ALL(NAME_TWO)}, {FOR_ALL(NAME_THREE)}, {FOR_ALL(NAME_FOUR)}, {FOR_ALL(NAME_FIVE)}};
+static Slot *const families[4] = {of_two, of_three, of_four, of_five};
+
+static PyMethodDef *
+method_of(PyObject *function)
+{
+    if (PyCFunction_Check(function)) {
+        return ((PyCFunctionObject *)function)->m_ml;
+    }
+    if (Py_IS_TYPE(function, &PyMethodDescr_Type) || Py_IS_TYPE(function, &PyClassMethodDescr_Type)) {
+        return ((PyMethodDescrObject *)function)->d_method;
+    }
+    PyErr_Format(PyExc_TypeError, "%R is not written in C", function);
+    return NULL;
+}
+
+static PyObject *
+hooks_watch(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *function, *of, *only = Py_None, *notice = Py_None;
+    int what, family;
+    if (!PyArg_ParseTuple(args, "OUi|OO", &function, &of, &what, &only, &notice)) {
+        return NULL;
+    }
+    PyMethodDef *method = method_of(function);
+    if (method == NULL) {
+        return NULL;
+    }
+    switch (method->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST)) {
+    case METH_NOARGS:
+    case METH_O:
+    case METH_VARARGS:
+        family = 0;
+        break;
+    case METH_VARARGS | METH_KEYWORDS:
+    case METH_FASTCALL:
+        family = 1;
+        break;
+    case METH_FASTCALL | METH_KEYWORDS:
+        family = 2;
+        break;
+    case METH_METHOD | METH_FASTCALL | METH_KEYWORDS:
+        family = 3;
+        break;
+    default:
+        PyErr_Format(PyExc_TypeError, "%R is called in a way that is not known", function);
+        return NULL;
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        if (method->ml_meth == (PyCFunction)codes[family][i]) {
+            PyErr_Format(PyExc_ValueError, "%R is watched already", function);
+            return NULL;
+        }
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        Slot *slot = families[family] + i;
+        if (slot->method == NULL || slot->method == method) { /* one that was watched before gets its own again */
+            Py_XSETREF(slot->of, Py_NewRef(of));
+            PyUnicode_InternInPlace(&slot->of);
+            Py_XSETREF(slot->only, only == Py_None ? NULL : Py_NewRef(only));
+            Py_XSETREF(slot->notice, Py_NewRef(notice));
+            slot->what = what;
+            slot->original = method->ml_meth;
+            slot->method = method;
+            method->ml_meth = (PyCFunction)codes[family][i];
+            Py_RETURN_NONE;
+        }
+    }
+    PyErr_SetString(PyExc_RuntimeError, "no slot is free");
+    return NULL;
+}
+
+/* Put everything back. A slot stays with its function: a thread may be inside of it. */
+static PyObject *
+hooks_restore(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    for (int family = 0; family < 4; family++) {
+        for (int i = 0; i < SLOTS; i++) {
+            Slot *slot = families[family] + i;
+            if (slot->method != NULL && slot->method->ml_meth == (PyCFunction)codes[family][i]) {
+                slot->method->ml_meth = slot->original;
+            }
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+hooks_listen(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    watching = PyLong_AsSsize_t(arg);
+    return watching == -1 && PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+hooks_process(PyObject *Py_UNUSED(module), PyObject *lane)
+{
+    Py_XSETREF(process_lane, Py_NewRef(lane));
+    Py_RETURN_NONE;
+}
+
+/* Call a function of ours whose own reads are nobody's. */
+static PyObject *
+hooks_aside(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count < 1) {
+        PyErr_SetString(PyExc_TypeError, "expected a function");
+        return NULL;
+    }
+    int before = inside;
+    inside = 1;
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    inside = before;
+    return result;
+}
+
+/* Say where a read of the running code would be kept: (of, by, pack, span); None where nowhere. */
+static PyObject *
+hooks_here(PyObject *Py_UNUSED(module), PyObject *of)
+{
+    PyObject *span, *source = NULL, *by = NULL, *out = NULL;
+    if (!watching || inside || !PyUnicode_Check(of)) {
+        Py_RETURN_NONE;
+    }
+    inside = 1;
+    Pack *pack = pack_here(&span);
+    int found = pack == NULL ? 0 : reader(of, &source, &by);
+    inside = 0;
+    if (found > 0) {
+        out = PyTuple_Pack(4, source, by, (PyObject *)pack, span ? span : Py_None);
+    }
+    else if (!PyErr_Occurred()) {
+        out = Py_NewRef(Py_None);
+    }
+    Py_XDECREF(source);
+    Py_XDECREF(by);
+    Py_XDECREF(pack);
+    Py_XDECREF(span);
+    return out;
+}
+
+static PyObject *
+hooks_prepare(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *given[10], **into[10] = {&sorts,   &sort_of,   &caller_of,      &current,      &ambient_lane,
+                                       &muted,   &problem,   &clock_now,      &localtime_code, &urandom_code};
+    if (!PyArg_ParseTuple(args, "O!OOOOOOOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4],
+                          &given[5], &given[6], &given[7], &given[8], &given[9])) {
+        return NULL;
+    }
+    for (int i = 0; i < 10; i++) {
+        Py_XSETREF(*into[i], Py_NewRef(given[i]));
+    }
+    Py_RETURN_NONE;
+}
+
+/* The type of dates is asked for when it has arrived, not before. */
+static PyObject *
+hooks_know_dates(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    if (PyDateTimeAPI == NULL) {
+        PyDateTime_IMPORT;
+    }
+    return PyDateTimeAPI == NULL ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef methods[] = {
+    {"prepare", hooks_prepare, METH_VARARGS, "Take what is needed of Python, once."},
+    {"watch", hooks_watch, METH_VARARGS, "Watch a function: (function, of, what, only, notice)."},
+    {"restore", hooks_restore, METH_NOARGS, "Watch nothing any more."},
+    {"listen", hooks_listen, METH_O, "Say how many want to know; with 0 nothing is looked at."},
+    {"process", hooks_process, METH_O, "Give the lane of what no context has a lane for; None for none."},
+    {"aside", (PyCFunction)(void (*)(void))hooks_aside, METH_FASTCALL, "Call a function whose reads are not kept."},
+    {"here", hooks_here, METH_O, "Say where a read of the caller would be kept: (of, by, pack, span), or None."},
+    {"know_dates", hooks_know_dates, METH_NOARGS, "Get to know the type of dates, which has been imported."},
+    {NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "playhead.capture._hooks",
+    .m_doc = "Watch functions that are written in C, whoever has a reference to them.",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC
+PyInit__hooks(void)
+{
+    name_text = PyUnicode_InternFromString("__name__");
+    reads_text = PyUnicode_InternFromString("reads");
+    bytes_text = PyUnicode_InternFromString("bytes");
+    zoned_text = PyUnicode_InternFromString("datetime.datetime.now(tz)");
+    today_text = PyUnicode_InternFromString("datetime.date.today");
+    now_text = PyUnicode_InternFromString("datetime.datetime.today");
+    process_lane = Py_NewRef(Py_None);
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL || name_text == NULL || reads_text == NULL || bytes_text == NULL || zoned_text == NULL || today_text == NULL || now_text == NULL ||
+        PyModule_AddType(module, &TapType) < 0 || PyModule_AddType(module, &PackType) < 0) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,101 @@
+"""Watch functions that are written in C, whoever holds a reference to them: by C code of ours, or else in Python."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from playhead.capture import callers, packs, scope
+
+if TYPE_CHECKING:
+    from playhead.capture.scope import Lane
+
+
+class What(IntEnum):
+    """What a function gives back, and so how it is kept; as in `_hooks.c`."""
+
+    SECONDS = 0  # of a clock, as a float
+    NANOSECONDS = 1
+    CLOCK_WHEN_MISSING = 2  # it takes a time, and reads the clock where it is given none
+    MOMENT = 3  # a date, or a date and time
+    NUMBER = 4
+    RAW = 5  # bytes
+    UNIT = 6  # a float between 0 and 1
+    BITS = 7  # a whole number of random bits
+    SEED = 8  # it seeds a generator, by chance where it is given nothing
+    UUID = 9
+    FIRST_RAW = 10  # a tuple whose first item is bytes
+    CALL = 11  # anything: `notice` is called with (of, by, pack, span, self, args, kwargs, result, error)
+
+
+def _compiled() -> Any:
+    if os.environ.get("PLAYHEAD_PURE") != "1":
+        try:
+            from playhead.capture import _hooks  # type: ignore[attr-defined]
+        except ImportError:
+            pass  # no compiler where this was installed
+        else:
+            return _hooks
+    return None
+
+
+compiled: Any = _compiled()
+Tap: Any = packs.Tap if compiled is None else compiled.Tap
+_backend: Any = None
+
+
+def prepare(problem: Callable[[Exception], None]) -> None:
+    """Get ready; `problem` is told what went wrong when a read could not be kept."""
+    global _backend
+    if _backend is None:
+        if compiled is not None:
+            _backend = compiled
+        else:
+            from playhead.capture import hooks_python
+
+            _backend = hooks_python
+        _backend.prepare(
+            callers.known, callers.sort_of, callers.reader, scope.current, scope.ambient_lane, scope.muted, problem,
+            time.time_ns, time.localtime, os.urandom,
+        )  # fmt: skip
+
+
+def watch(function: Any, of: str, what: What, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
+    """Keep what a function gives back from now on; `only` names the one object whose method it is watched as."""
+    _backend.watch(function, of, int(what), only, notice)
+
+
+def know_dates() -> None:
+    """Get to know the type of dates, which has been imported."""
+    _backend.know_dates()
+
+
+def restore() -> None:
+    """Watch nothing any more."""
+    _backend.restore()
+
+
+def listen(count: int) -> None:
+    """Say how many runs keep reads; with none, nothing is looked at."""
+    if _backend is not None:
+        _backend.listen(count)
+
+
+def process(lane: Lane | None) -> None:
+    """Give the lane for what no context has a lane for."""
+    if _backend is not None:
+        _backend.process(lane)
+
+
+def here(of: str) -> tuple[str, str, Any, str | None] | None:
+    """Say where a read of the caller would be kept: source, module, pack, span; None where nowhere."""
+    found: tuple[str, str, Any, str | None] | None = _backend.here(of) if _backend is not None else None
+    return found
+
+
+def aside(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of ours whose own reads are not kept."""
+    return _backend.aside(function, *args)

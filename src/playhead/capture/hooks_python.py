@@ -1,0 +1,294 @@
+"""Watch functions that are written in C without C code of our own: where `_hooks.c` was not compiled.
+
+A function of a module is replaced there, and wherever else a loaded module has it by name. A method of a type is
+replaced in the type. What holds a reference elsewhere (in a closure, in a default) is not reached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import struct
+import sys
+import threading
+from collections.abc import Callable, MutableMapping
+from contextvars import ContextVar
+from datetime import date, datetime
+from types import BuiltinMethodType, ModuleType
+from typing import Any
+
+from playhead.capture.callers import AGENT, PASSES
+from playhead.capture.hooks import What
+from playhead.capture.packs import Pack
+
+_EPOCH_DAYS = date(1970, 1, 1).toordinal()
+
+
+class _State(threading.local):
+    inside = False
+
+
+class _Needed:
+    """What is needed of the rest of Playhead; hooks.py hands it over."""
+
+    sorts: dict[str, int]
+    sort_of: Callable[[str], int]
+    reader: Callable[[Any, str], tuple[str, str] | None]
+    current: ContextVar[Any]
+    ambient_lane: ContextVar[Any]
+    muted: ContextVar[bool]
+    problem: Callable[[Exception], None]
+    time_ns: Callable[[], int]
+    localtime: Callable[[float], Any]
+    urandom: Callable[[int], bytes]
+
+
+_state = _State()
+_watching = 0
+_process_lane: Any = None
+_replaced: list[tuple[MutableMapping[str, Any], str, Any, Any, type | None]] = []
+
+
+def prepare(*given: Any) -> None:
+    """Take what is needed."""
+    for name, value in zip(_Needed.__annotations__, given, strict=True):
+        setattr(_Needed, name, staticmethod(value) if callable(value) else value)
+
+
+def listen(count: int) -> None:
+    """Say how many want to know; with 0 nothing is looked at."""
+    global _watching
+    _watching = count
+
+
+def process(lane: Any) -> None:
+    """Give the lane of what no context has a lane for; None for none."""
+    global _process_lane
+    _process_lane = lane
+
+
+def know_dates() -> None:
+    """Do nothing: their types are known here."""
+
+
+def aside(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function whose reads are not kept."""
+    before, _state.inside = _state.inside, True
+    try:
+        return function(*args)
+    finally:
+        _state.inside = before
+
+
+def here(of: str) -> tuple[str, str, Pack, str | None] | None:
+    """Say where a read of the caller would be kept: (of, by, pack, span), or None."""
+    return _place(of, sys._getframe(1)) if _watching and not _state.inside else None
+
+
+def _place(of: str, frame: Any) -> tuple[str, str, Pack, str | None] | None:
+    name = frame.f_globals.get("__name__")
+    sort = _Needed.sorts.get(name)
+    if sort is None:
+        sort = _Needed.sort_of(name) if type(name) is str else PASSES + 1
+    if sort > PASSES or _Needed.muted.get():
+        return None
+    scope = _Needed.current.get()
+    if scope is not None:
+        span, lane = scope.span, scope.lane
+    elif _process_lane is None:
+        return None
+    else:
+        span, lane = None, _Needed.ambient_lane.get() or _process_lane
+    pack = lane.reads
+    if pack is None or not pack.tap.open:
+        return None
+    if sort == AGENT:
+        return of, name, pack, span
+    found = _Needed.reader(frame, of)
+    return None if found is None else (*found, pack, span)
+
+
+def watch(function: Any, of: str, what: int, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
+    """Replace a function of a module, or a method of a type."""
+    kind = getattr(function, "__objclass__", None)
+    if kind is not None:
+        space: MutableMapping[str, Any] = gc.get_referents(kind.__dict__)[0]  # what cannot be set on a type of C
+        name = function.__name__
+        of_class = type(function).__name__ == "classmethod_descriptor"
+        original = function.__get__(None, kind).__func__ if hasattr(function, "__func__") else function
+        made = _wrapper(original, sys.intern(of), What(what), only, notice, bound=True, of_class=of_class)
+        _put(space, name, function, classmethod(made) if of_class else made, kind)
+        if only is not None:
+            _replace(made.__get__(only), lambda value: _is_bound(value, only, name))
+        return
+    made = _wrapper(function, sys.intern(of), What(what), only, notice, bound=False, of_class=False)
+    _replace(made, lambda value: value is function)
+
+
+def _replace(made: Any, is_it: Callable[[Any], bool]) -> None:
+    """Replace it wherever a loaded module has it by name."""
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType) and not module.__name__.startswith("playhead."):
+            for name, value in list(vars(module).items()):
+                if is_it(value):
+                    _put(vars(module), name, value, made, None)
+
+
+def _is_bound(value: Any, only: Any, name: str) -> bool:
+    return type(value) is BuiltinMethodType and value.__self__ is only and value.__name__ == name
+
+
+def _put(space: MutableMapping[str, Any], name: str, original: Any, made: Any, kind: type | None) -> None:
+    _replaced.append((space, name, original, made, kind))
+    _set(space, name, made, kind)
+
+
+def _set(space: MutableMapping[str, Any], name: str, value: Any, kind: type | None) -> None:
+    space[name] = value
+    if kind is not None:
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+def restore() -> None:
+    """Put everything back, unless somebody else has put something there."""
+    while _replaced:
+        space, name, original, made, kind = _replaced.pop()
+        if space.get(name) is made:
+            _set(space, name, original, kind)
+
+
+def _wrapper(
+    original: Any, of: str, what: What, only: Any, notice: Callable[..., Any] | None, *, bound: bool, of_class: bool
+) -> Any:
+    keep = _KEEPERS.get(what)
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        call = original.__get__(None, args[0]) if of_class else original
+        given = args[1:] if of_class else args
+        if not _watching or _state.inside or (only is not None and args[0] is not only):
+            return call(*given, **kwargs)
+        _state.inside = True
+        try:
+            place = _place(of, sys._getframe(1))
+            if place is None:
+                return call(*given, **kwargs)
+            if keep is not None:
+                result = call(*given, **kwargs)
+                _try(keep, place, result)
+                return result
+            if what == What.CALL:
+                return _told(call, place, given, kwargs, notice, bound)
+            if what == What.SEED:
+                return _seeded(call, place, given)
+            return _with_clock(call, place, given)
+        finally:
+            _state.inside = False
+
+    functools.update_wrapper(watched, original)
+    return watched
+
+
+def _try(keep: Callable[..., None], place: tuple[str, str, Pack, str | None], *rest: Any) -> None:
+    try:
+        keep(*place, *rest)
+    except Exception as problem:
+        _Needed.problem(problem)
+
+
+def _told(call: Any, place: Any, args: Any, kwargs: Any, notice: Any, bound: bool) -> Any:
+    owner, rest = (args[0], args[1:]) if bound else (None, args)
+    _state.inside = False  # it may call Python code, whose own reads are its own
+    try:
+        result = call(*args, **kwargs)
+    except BaseException as error:
+        _state.inside = True
+        _try(notice, place, owner, rest, kwargs or None, None, error)
+        raise
+    _state.inside = True
+    _try(notice, place, owner, rest, kwargs or None, result, None)
+    return result
+
+
+def _seeded(call: Any, place: Any, args: Any) -> Any:
+    if len(args) > 1 and args[1] is not None:
+        return call(*args)
+    chance = _Needed.urandom(32)
+    _try(_keep_raw, place, chance)
+    return call(args[0], int.from_bytes(chance, "little"))
+
+
+def _with_clock(call: Any, place: Any, args: Any) -> Any:
+    at = 1 if call.__name__ == "strftime" else 0
+    by_tuple = call.__name__ in ("strftime", "asctime")
+    if len(args) < at or (len(args) > at and (by_tuple or args[at] is not None)):
+        return call(*args)
+    seconds = _Needed.time_ns() // 10**9
+    _try(lambda of, by, pack, span: pack.add_number(of, by, seconds * 10**9, span), place)
+    return call(*args[:at], _Needed.localtime(seconds) if by_tuple else seconds)
+
+
+def _keep_seconds(of: str, by: str, pack: Pack, span: str | None, result: float) -> None:
+    for number in (near := round(result * 1e9), near - 1, near + 1, round(result * 1e9 / 256) * 256):
+        if number / 1e9 == result:
+            pack.add_number(of, by, number, span)
+            return
+    pack.add(of, by, result, 20, span)
+
+
+def _keep_nanoseconds(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
+    pack.add_number(of, by, result, span)
+
+
+def _keep_number(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
+    pack.add_number(of, by, result, span, clock=False)
+
+
+def _keep_raw(of: str, by: str, pack: Pack, span: str | None, result: bytes) -> None:
+    pack.add_bytes(of, by, result, span)
+
+
+def _keep_unit(of: str, by: str, pack: Pack, span: str | None, result: float) -> None:
+    pack.add_bytes(of, by, struct.pack("<d", result), span)
+
+
+def _keep_bits(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
+    pack.add_bytes(of, by, result.to_bytes((result.bit_length() + 7) // 8, "little"), span)
+
+
+def _keep_uuid(of: str, by: str, pack: Pack, span: str | None, result: Any) -> None:
+    pack.add_bytes(of, by, result.bytes, span)
+
+
+def _keep_first(of: str, by: str, pack: Pack, span: str | None, result: tuple[bytes, Any]) -> None:
+    pack.add_bytes(of, by, result[0], span)
+
+
+def _keep_moment(of: str, by: str, pack: Pack, span: str | None, result: date) -> None:
+    micro = (result.toordinal() - _EPOCH_DAYS) * 86_400_000_000
+    fold = 0
+    if isinstance(result, datetime):
+        micro += ((result.hour * 60 + result.minute) * 60 + result.second) * 1_000_000 + result.microsecond
+        fold = result.fold
+        offset = result.utcoffset()
+        if result.tzinfo is not None:
+            fold = 0
+            of = "datetime.datetime.now(tz)" if of == "datetime.datetime.now" else of
+            if offset is not None:
+                micro -= (offset.days * 86400 + offset.seconds) * 1_000_000 + offset.microseconds
+        elif of == "datetime.date.today":
+            of = "datetime.datetime.today"
+    pack.add_number(of, by, micro * 1000 + fold, span)
+
+
+_KEEPERS: dict[What, Callable[..., None]] = {
+    What.SECONDS: _keep_seconds,
+    What.NANOSECONDS: _keep_nanoseconds,
+    What.MOMENT: _keep_moment,
+    What.NUMBER: _keep_number,
+    What.RAW: _keep_raw,
+    What.UNIT: _keep_unit,
+    What.BITS: _keep_bits,
+    What.UUID: _keep_uuid,
+    What.FIRST_RAW: _keep_first,
+}

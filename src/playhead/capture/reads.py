@@ -1,0 +1,142 @@
+"""Record what the lanes of a run read: packed, and sealed before the lane's next event."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from playhead import _limits
+from playhead.capture import forks, guard, hooks
+from playhead.capture.imports import AfterImport
+from playhead.event import reads as form
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+    from playhead.event.references import Held
+
+_lock = threading.RLock()
+_installed = 0
+_arriving: AfterImport | None = None
+_taps: set[int] = set()  # of the taps that are open
+
+
+class Packed(NamedTuple):
+    """Members of an event that are encoded already, and hold nothing to redact."""
+
+    members: bytes
+
+    def join(self, encoded: bytes, held: Held) -> bytes:
+        """Return the data of an event with these members at its end."""
+        comma = b"," if len(encoded) > 2 and self.members else b""
+        return b"%b%b%b}" % (encoded[:-1], comma, self.members)
+
+    def wrote(self, seq: int, held: Held) -> None:
+        """Remember nothing: nothing refers to them."""
+
+
+def install() -> None:
+    """Begin to watch what programs read; counted, so that every call needs one `uninstall`."""
+    global _installed, _arriving
+    with _lock:
+        _installed += 1
+        if _installed == 1:
+            from playhead.capture import sources
+
+            hooks.prepare(_complain)
+            _arriving = sources.watch_all()
+
+
+def uninstall() -> None:
+    """Restore what was there before the first `install`."""
+    global _installed, _arriving
+    with _lock:
+        _installed -= 1
+        if _installed == 0 and _arriving is not None:
+            _arriving.uninstall()
+            _arriving = None
+            hooks.restore()
+
+
+def tap_for(recording: Recording) -> Any:
+    """Return where the lanes of a run keep what they read; None where that is not watched, or not wanted."""
+    if not _installed or not recording.captures:
+        return None
+    return open_tap(recording)
+
+
+def open_tap(recording: Recording | None = None) -> Any:
+    """Return a tap for a run, or for one that is yet to be opened and `attach`ed."""
+    tap = hooks.Tap(_drop, _ignore, _limits.READS_MAX, _limits.READS_PACKED_MAX)
+    if recording is not None:
+        attach(tap, recording)
+    with _lock:
+        _taps.add(id(tap))
+        hooks.listen(len(_taps))
+    return tap
+
+
+def attach(tap: Any, recording: Recording) -> None:
+    """Let a run have what its lanes read."""
+
+    def full(of: str, by: str) -> None:
+        where = f"{by} read more from {of.rpartition(':')[2]}, after {_limits.READS_MAX} reads in this run"
+        recording.not_captured("reads", where)
+
+    tap.seal, tap.full = (lambda pack: seal(recording, pack)), full
+
+
+def hand_over(tap: Any, recording: Recording) -> None:
+    """Let a run that has just been opened have what was read before it was."""
+    let_go(recording)
+    recording.tap = tap
+    attach(tap, recording)
+
+
+def seal(recording: Recording, pack: Any) -> None:
+    """Write what a pack holds as one event of its lane."""
+    if recording.closed:
+        return
+    order, groups, span = pack.take()
+    if groups:
+        fields, members = form.written(order, groups)
+        parent = recording.root_span if span is None else span
+        recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
+
+
+def close(recording: Recording) -> None:
+    """Write what is left at the end of a run, and keep nothing from now on."""
+    tap = recording.tap
+    if tap is not None:
+        tap.open = 0
+        for pack in tap.waiting():
+            seal(recording, pack)
+
+
+def let_go(recording: Recording) -> None:
+    """Let go of what a run kept, sealed or not."""
+    tap, recording.tap = recording.tap, None
+    if tap is not None:
+        tap.open = 0
+        with _lock:
+            _taps.discard(id(tap))
+            hooks.listen(len(_taps))
+
+
+def after_fork(recording: Recording) -> None:
+    """Forget in a forked child what its parent has read, and will seal."""
+    if recording.tap is not None:
+        for pack in recording.tap.waiting():
+            pack.take()
+
+
+def _drop(pack: Any) -> None:
+    pack.take()  # there is no run yet, and may never be one
+
+
+def _ignore(of: str, by: str) -> None:
+    """Say nothing: there is no run to say it in."""
+
+
+def _complain(problem: Exception) -> None:
+    for recording in forks.recordings():
+        guard.absorb(problem, recording, "a read", inside=True)

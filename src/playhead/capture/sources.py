@@ -1,0 +1,69 @@
+"""Name the functions that give a program something which another run of it would not get."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import ModuleType
+from typing import Any
+
+from playhead.capture import hooks
+from playhead.capture.hooks import What
+from playhead.capture.imports import AfterImport
+
+_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
+
+
+def _clocks() -> None:
+    for name in _CLOCKS:
+        _watch(time, name, What.SECONDS)
+        _watch(time, f"{name}_ns", What.NANOSECONDS)
+    for name in ("localtime", "gmtime", "ctime", "asctime", "strftime"):
+        _watch(time, name, What.CLOCK_WHEN_MISSING)
+
+
+def _system() -> None:
+    _watch(os, "urandom", What.RAW)
+    _watch(os, "getrandom", What.RAW)
+    _watch(os, "getpid", What.NUMBER)
+    _watch(os, "getppid", What.NUMBER)
+
+
+def _dates(module: ModuleType) -> None:
+    hooks.know_dates()
+    for of_type, name in ((module.datetime, "now"), (module.datetime, "utcnow"), (module.date, "today")):
+        hooks.watch(of_type.__dict__[name], f"datetime.{of_type.__name__}.{name}", What.MOMENT)
+
+
+def _random(module: ModuleType) -> None:
+    generator: Any = module._inst
+    kind = next(kind for kind in type(generator).__mro__ if kind.__module__ == "_random")
+    hooks.watch(kind.__dict__["random"], "random.random", What.UNIT, generator)
+    hooks.watch(kind.__dict__["getrandbits"], "random.getrandbits", What.BITS, generator)
+    hooks.watch(kind.__dict__["seed"], "random.seed", What.SEED)
+
+
+def _uuid(module: ModuleType) -> None:
+    _watch(module, "generate_time_safe", What.FIRST_RAW, "uuid.uuid1")
+
+
+def _uuid_utils(module: ModuleType) -> None:
+    for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
+        _watch(module, name, What.UUID, f"uuid_utils.{name}")
+
+
+def _watch(module: Any, name: str, what: What, of: str | None = None) -> None:
+    function = getattr(module, name, None)
+    if function is not None:
+        hooks.watch(function, of or f"{module.__name__}.{name}", what)
+
+
+def watch_all() -> AfterImport:
+    """Watch all of them, each as soon as its module is there; return what waits for those that are not."""
+    _clocks()
+    _system()
+    arriving = AfterImport(
+        {"datetime": _dates, "random": _random, "_uuid": _uuid, "uuid_utils._uuid_utils": _uuid_utils}
+    )
+    arriving.install()
+    return arriving
