@@ -43,6 +43,17 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, 
     logger.warning("%s: %s was not recorded: %s", recording.id, what, problem)
 
 
+def absorb_in_all(problem: Exception, what: str, recordings: Iterable[Recording]) -> None:
+    """Do the same in every run, where it is not known whose it would have been; raise where none is open and we err."""
+    among = list(recordings)
+    for recording in among:
+        absorb(problem, recording, what, inside=True)
+    if not among:
+        logger.warning("%s was not recorded: %s", what, problem)
+        if _is_our_mistake(problem):
+            raise problem
+
+
 def _reason(problem: Exception) -> str:
     if isinstance(problem, PlayheadError):
         return problem.code

@@ -1,0 +1,95 @@
+"""Hear what the interpreter says of its own doings: files opened, processes started, sockets connected.
+
+An audit hook can never be taken away again. So there is one for the whole process, which is added when somebody wants
+to listen for the first time, and which from then on looks up in a table whether anybody does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from playhead.capture import forks, guard
+
+Listener = Callable[[tuple[Any, ...]], object]
+
+_PROBE = "playhead.probe"
+
+_listeners: dict[str, tuple[Listener, ...]] = {}
+_inside = threading.local()
+_lock = threading.Lock()
+_added = False
+
+
+def listen(event: str, function: Listener) -> bool:
+    """Call a function with the arguments of an event, right before what it tells of is done, in the thread that does.
+
+    `sys._getframe(2)` is then the frame of whoever does it. What the function itself does is not listened to. Returns
+    False where nothing will be heard, because another hook does not let ours in.
+    """
+    with _lock:
+        _listeners[event] = (*_listeners.get(event, ()), function)
+        return _added or _add()
+
+
+def unlisten(event: str, function: Listener) -> None:
+    """End that."""
+    with _lock:
+        left = list(_listeners.get(event, ()))
+        if function in left:
+            left.remove(function)
+        if left:
+            _listeners[event] = tuple(left)
+        else:
+            _listeners.pop(event, None)
+
+
+def _add() -> bool:
+    """Add the hook, and find out whether it is there: one that forbids it makes Python leave it out in silence."""
+    global _added
+    heard: list[Any] = []
+    try:
+        sys.addaudithook(_hook)
+        _listeners[_PROBE] = (heard.append,)
+        sys.audit(_PROBE)
+        if not heard:
+            raise RuntimeError("another audit hook lets no more be added")
+    except Exception as problem:
+        guard.not_captured(problem, "audit events", forks.recordings())
+    _listeners.pop(_PROBE, None)
+    _added = bool(heard)
+    return _added
+
+
+def _hook(
+    event: str,
+    args: tuple[Any, ...],
+    # Here, since while the interpreter ends a module loses its names before its functions are gone.
+    listeners: dict[str, tuple[Listener, ...]] = _listeners,
+    inside: threading.local = _inside,
+    ending: Callable[[], bool] = sys.is_finalizing,
+) -> None:
+    functions = listeners.get(event)
+    if functions is None or ending() or getattr(inside, "now", False):
+        return
+    try:
+        inside.now = True
+        for function in functions:
+            function(args)
+    except Exception as problem:
+        # A listener that knows whose run it was about has absorbed it, and raises what is meant for the program.
+        guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())
+    finally:
+        inside.now = False
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
