@@ -34,6 +34,9 @@ BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is ke
 READS_MAX: Final = 1_000_000  # in one run, of clocks, random numbers, variables, files; the rest is named as a gap
 READS_PACKED_MAX: Final = 4096  # of one lane, sealed as one event, where no other event comes before
 
+# Effects
+EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …
+
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-_left: collections.deque[Callable[[], None]] = collections.deque()
+_left: collections.deque[Callable[[], object]] = collections.deque()
 _collecting: int | None = None  # the thread in which the collector works
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_left.clear)  # what is in there is the parent's
@@ -43,7 +43,7 @@ def collecting() -> bool:
     return _collecting is not None and _collecting == threading.get_ident()
 
 
-def leave(end: Callable[[], None]) -> None:
+def leave(end: Callable[[], object]) -> None:
     """Leave it to others to record how something ended."""
     _left.append(end)
 

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, clients, hooks, lanes, reads, scope, telling, variables
+from playhead.capture import children, clients, effects, hooks, lanes, reads, scope, telling, variables
 from playhead.capture.children import Handed
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ def _wait_for_events(given: Handed) -> None:
         tap = reads.open_tap()
     _speak(scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin))
     lanes.install()
-    clients.install()  # what it sees first opens the run
+    clients.install()
+    effects.install()  # what either sees first opens the run
     variables.tell_all()  # what it writes is recorded in any case
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._version import __version__
-from playhead.capture import clients, forks, git, guard, lanes, origin, reads, redact_http, request, snapshots
+from playhead.capture import clients, effects, forks, git, guard, lanes, origin, reads, redact_http, request, snapshots
 from playhead.capture.gate import Gate
 from playhead.capture.headers import Headers, Spliced
 from playhead.capture.scope import Policy, lane_in, live
@@ -72,6 +72,7 @@ class Recording:
         forks.watch(self)
         lanes.install()
         clients.install()
+        effects.install()
 
     # What a user may call.
 
@@ -318,6 +319,7 @@ class Recording:
         forks.forget(self)
         lanes.uninstall()
         clients.uninstall()
+        effects.uninstall()
         try:
             self._ledger.close()
         except Exception as problem:

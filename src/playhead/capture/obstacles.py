@@ -1,0 +1,115 @@
+"""See beforehand what would keep an act from being done: the name that is not there, the folder that is not empty.
+
+The interpreter tells of an act before it does it. What can be seen to fail changes nothing outside, and must not read
+as done. Every function answers the question "can it be done?" and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+_EXCLUSIVE = os.O_CREAT | os.O_EXCL
+
+
+def look(path: str, *, follow: bool = True) -> os.stat_result | None:
+    """Return what is at a place; None where nothing is, or where we may not look."""
+    try:
+        return os.stat(path) if follow else os.lstat(path)
+    except (OSError, ValueError):  # a name with a null character
+        return None
+
+
+def can_write(path: str, there: os.stat_result | None, flags: int) -> bool:
+    """Say whether a file can be opened for writing; a terminal, /dev/null and the like are no files."""
+    if there is None:
+        return bool(flags & os.O_CREAT) and can_enter(path)
+    if flags & _EXCLUSIVE == _EXCLUSIVE or stat.S_ISDIR(there.st_mode) or stat.S_ISCHR(there.st_mode):
+        return False
+    return os.access(path, os.W_OK)
+
+
+def can_enter(path: str) -> bool:
+    """Say whether a name can be added to the folder that it is in, or taken from it."""
+    folder = os.path.dirname(path) or os.curdir
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def can_create(path: str) -> bool:
+    """Say whether something new can get this name."""
+    return look(path, follow=False) is None and can_enter(path)
+
+
+def can_link(source: str, path: str) -> bool:
+    """Say whether a file can get a second name."""
+    there, folder = look(source), look(os.path.dirname(path))
+    return there is not None and folder is not None and there.st_dev == folder.st_dev and can_create(path)
+
+
+def can_delete(path: str) -> bool:
+    """Say whether a file can be deleted."""
+    there = look(path, follow=False)
+    return there is not None and not stat.S_ISDIR(there.st_mode) and can_enter(path)
+
+
+def can_delete_folder(path: str) -> bool:
+    """Say whether a folder can be deleted: an empty one."""
+    there = look(path, follow=False)
+    return there is not None and stat.S_ISDIR(there.st_mode) and _is_empty(path) and can_enter(path)
+
+
+def can_rename(source: str, path: str) -> bool:
+    """Say whether something can be moved to another name; not from one disk to another."""
+    there, folder = look(source, follow=False), look(os.path.dirname(path))
+    if there is None or folder is None or there.st_dev != folder.st_dev:
+        return False
+    replaced = look(path, follow=False)
+    if replaced is not None:
+        if stat.S_ISDIR(there.st_mode) != stat.S_ISDIR(replaced.st_mode):
+            return False
+        if stat.S_ISDIR(replaced.st_mode) and not _is_empty(path):
+            return False
+    return can_enter(source) and can_enter(path)
+
+
+def can_change(there: os.stat_result | None) -> bool:
+    """Say whether mode and owner of a file are ours to change."""
+    return there is not None and os.geteuid() in (0, there.st_uid)
+
+
+def can_signal(process: int, *, group: bool = False) -> bool:
+    """Say whether a process can be sent a signal."""
+    try:
+        (os.killpg if group else os.kill)(process, 0)
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None) -> str | None:
+    """Return the file that would be run for a name; None where there is none, or no folder to run it in."""
+    if folder is not None and not os.path.isdir(folder):
+        return None
+    if os.path.dirname(name):
+        found = os.path.join(folder or "", name)
+        return os.path.abspath(found) if _can_run(found) else None
+    variables = os.environ if environment is None else environment
+    search = variables.get("PATH") or variables.get(b"PATH") or os.defpath  # type: ignore[call-overload]
+    for place in os.fsdecode(search).split(os.pathsep):
+        if _can_run(found := os.path.join(place, name)):
+            return os.path.abspath(found)
+    return None
+
+
+def _can_run(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
