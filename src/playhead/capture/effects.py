@@ -353,6 +353,12 @@ def _variable_removed(args: tuple[Any, ...]) -> Effect | None:
     return ("environment.changed", name, {"removed": True}) if name in os.environ else None
 
 
+def _library_loaded(args: tuple[Any, ...]) -> None:
+    from playhead.capture.clients import native  # here: few programs do this, and every one that is recorded is here
+
+    native.library_loaded(args[0], sys._getframe(2))
+
+
 _LISTENERS: dict[str, audit.Listener] = {
     "open": _opened,
     "os.truncate": _telling(_truncated),
@@ -378,4 +384,5 @@ _LISTENERS: dict[str, audit.Listener] = {
     "socket.bind": _telling(_of_a_socket("socket.bound")),
     "os.putenv": _telling(_variable_set),
     "os.unsetenv": _telling(_variable_removed),
+    "ctypes.dlopen": _library_loaded,
 }

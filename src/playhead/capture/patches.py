@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
+_ABSENT = object()
+
 
 class Patches:
     """Remember what was replaced, so that it can be restored by identity."""
@@ -17,6 +19,15 @@ class Patches:
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of an attribute that the owner has itself."""
         self._put(owner, name, owner.__dict__[name], make)
+
+    def cover(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        """Put `make(inherited)` into a class in front of what it inherits, where that itself cannot be replaced."""
+        if name in owner.__dict__:
+            self.replace(owner, name, make)
+            return
+        replacement = make(getattr(owner, name))
+        self._done.append((owner, name, _ABSENT, replacement))
+        setattr(owner, name, replacement)
 
     def replace_inner(self, function: Any, variable: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of what a function closed over, as a decorator does with what it decorates.
@@ -39,7 +50,11 @@ class Patches:
         while self._done:
             owner, name, original, replacement = self._done.pop()
             there = owner.cell_contents if isinstance(owner, CellType) else owner.__dict__.get(name)
-            if there is replacement:
+            if there is not replacement:
+                continue
+            if original is _ABSENT:
+                delattr(owner, name)
+            else:
                 setattr(owner, name, original)
 
 

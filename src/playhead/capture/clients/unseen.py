@@ -1,21 +1,37 @@
-"""Name the transports that a run uses and nobody can see into: gRPC, and curl by way of curl_cffi."""
+"""Name the transports that a run uses and nobody can see into: gRPC, curl by way of curl_cffi, the loop of uvloop."""
 
 from __future__ import annotations
 
 import functools
+import sys
+import weakref
 from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from playhead.capture import guard, telemetry
+from playhead.capture import callers, guard, telemetry
 from playhead.capture.patches import Patches
 from playhead.capture.scope import live, muted, wrapped
 
-MODULES = ("grpc._channel", "grpc.aio._channel", "curl_cffi.requests.session")
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
+MODULES = ("grpc._channel", "grpc.aio._channel", "curl_cffi.requests.session", "uvloop")
 
 _CALLS = ("__call__", "with_call", "future")
 _TELEMETRY = "/opentelemetry.proto.collector."
+# What the loop of uvloop does by itself, without a socket or a process of Python's.
+_BY_THE_LOOP = {
+    "create_connection": "a connection",
+    "create_datagram_endpoint": "datagrams",
+    "create_unix_connection": "a connection",
+    "subprocess_exec": "a process",
+    "subprocess_shell": "a process",
+}
+_INSTALLED = ("site-packages", "dist-packages")
+
+_told: weakref.WeakKeyDictionary[Recording, set[tuple[str, str]]] = weakref.WeakKeyDictionary()
 
 
 def patch(module: ModuleType, patches: Patches) -> None:
@@ -25,24 +41,45 @@ def patch(module: ModuleType, patches: Patches) -> None:
             for name in _CALLS:
                 if name in kind.__dict__ and kind.__module__ == module.__name__:
                     patches.replace(kind, name, _calling)
+    elif module.__name__ == "uvloop":
+        for name, what in _BY_THE_LOOP.items():
+            patches.cover(module.Loop, name, functools.partial(_looping, what))
     else:
         patches.replace(module.Session, "request", _requesting)
         patches.replace(module.AsyncSession, "request", _requesting)
 
 
-def tell(source: str, where: Callable[[], str | None]) -> None:
+def tell(source: str, where: Callable[[], str | None], library: str = "") -> None:
     """Note in the current run, once for each place, that something goes on there which is not recorded.
 
-    `where` names the place; None where it is of no interest after all.
+    `where` names the place; None where it is of no interest after all. The line that led there is named with it.
     """
     scope = live()
     if scope is None or muted.get() or not (scope.recording.captures or wrapped.get()):
         return
+    recording = scope.recording
     try:
-        if (place := where()) is not None:
-            scope.recording.not_captured(source, place)
+        if (place := where()) is not None and (source, place) not in _told.setdefault(recording, set()):
+            _told[recording].add((source, place))
+            used = used_at(sys._getframe(1), library)
+            recording.not_captured(source, f"{place} at {used}" if used else place)
     except Exception as problem:
-        guard.absorb(problem, scope.recording, f"a gap ({source})", count=0, inside=True)
+        guard.absorb(problem, recording, f"a gap ({source})", count=0, inside=True)
+
+
+def used_at(frame: FrameType | None, library: str = "") -> str:
+    """Return module and line of the agent's code that led here; of a library that it uses where it has none."""
+    first = ""
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if isinstance(module, str) and callers.sort_of(module) == callers.AGENT:
+            place = f"{module}:{frame.f_lineno}"
+            if not any(folder in frame.f_code.co_filename for folder in _INSTALLED):
+                return place
+            if module.partition(".")[0] != library:
+                first = first or place
+        frame = frame.f_back
+    return first
 
 
 def _calling(original: Any) -> Any:
@@ -66,6 +103,17 @@ def _requesting(original: Any) -> Any:
         return original(self, method, url, *args, **options)
 
     return request
+
+
+def _looping(what: str, original: Any) -> Any:
+    @functools.wraps(original)
+    def looping(self: Any, *args: Any, **options: Any) -> Any:
+        if options.get("sock") is None:  # else it was connected by Python, which tells of it
+            to = ":".join(str(part) for part in args[1:3]) if what == "a connection" else ""
+            tell("uvloop", lambda: f"{what} to {to}" if to else what)
+        return original(self, *args, **options)
+
+    return looping
 
 
 def without_secrets(url: str, *, path: bool = True) -> str:
