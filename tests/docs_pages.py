@@ -163,6 +163,7 @@ def comparable(output: str) -> str:
         (r"\b[0-9a-f]{64}\b", "DIGEST"),
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?", "TIME"),
         (r"\b(just now|\d+ (s|min) ago)", "AGO"),
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"\d+(\.\d+)? (µs|ms|s)\b", "DURATION"),
         (r'"duration_ms": [\d.]+', '"duration_ms": N'),
         (r"(?m)^(\s*python ).*$", r"\1VERSION"),

@@ -42,8 +42,8 @@ SIDEWAYS = {
 PUBLIC = [
     "Envelope", "EnvelopeMismatch", "Event", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "ReplayHashMismatch", "Run", "RunNotFound", "__version__",
-    "add_secret", "agent", "artifact", "check", "context_pack", "find", "load", "model_call", "note", "record", "runs", "step",
-    "tool", "unwrap", "verify", "wrap",
+    "add_secret", "agent", "artifact", "check", "context_pack", "find", "install", "load", "model_call", "note", "record", "runs", "step",
+    "tool", "uninstall", "unwrap", "verify", "wrap",
 ]  # fmt: skip
 
 FILE_LINES_MAX = 400

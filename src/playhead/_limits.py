@@ -33,6 +33,9 @@ BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is ke
 # Reads
 READS_MAX: Final = 1_000_000  # in one run, of clocks, random numbers, variables, files; the rest is named as a gap
 READS_PACKED_MAX: Final = 4096  # of one lane, sealed as one event, where no other event comes before
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file that is read; a larger one is named as a gap
+FILES_BYTES_MAX: Final = 512 * 1024 * 1024  # of all files that one process of a run reads
+FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
 # Effects
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …

@@ -31,6 +31,7 @@ from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
 from playhead.store.reader import RunReader
+from playhead.views.reads import LaneRead, reads_of
 
 
 class Run:
@@ -89,6 +90,10 @@ class Run:
     def event(self, seq: int) -> Event:
         """Return one event, every value as it was."""
         return self._reader.event(seq)
+
+    def reads(self) -> Iterator[LaneRead]:
+        """Yield what the program was told by clocks, random numbers, variables and files, lane by lane in order."""
+        return reads_of(self.events())
 
     def lines(self) -> Iterator[bytes]:
         """Yield the exact lines, without their newline."""

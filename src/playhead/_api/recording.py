@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead import _limits
-from playhead.capture import guard, snapshots
+from playhead.capture import guard, reads, snapshots
 from playhead.capture.arguments import arguments_of, is_method
 from playhead.capture.guard import RecordingWarning
 from playhead.capture.record import Record
@@ -28,6 +28,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Decision = Literal["allow", "deny", "ask"]
 EFFECTS = ("read", "write", "irreversible")
+
+
+def install(*, ambient: bool = True) -> None:
+    """Begin to watch what clocks, random numbers, variables and files tell, for runs that are opened from now on.
+
+    Call it first, before other modules are imported. Under `playhead record` it is done already.
+    """
+    if ambient:
+        reads.install_once()
+
+
+def uninstall() -> None:
+    """Undo `install`."""
+    reads.uninstall_once()
 
 
 def record(

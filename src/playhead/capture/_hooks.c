@@ -13,7 +13,7 @@
 
 enum sort { AGENT, PASSES, INFRASTRUCTURE, OURS }; /* as in callers.py */
 enum form { NS, INT, BYTES, VALUES };              /* how the values of a group are kept, as in event/reads.py */
-enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL };
+enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL, STDIN };
 
 #define GROUPS_MAX 52 /* as many as there are letters for the order */
 #define TEXT_MAX (48 * 1024)
@@ -44,6 +44,8 @@ typedef struct {
     PyObject *waiting; /* a dict of the packs that hold something, in the order in which they began to */
     PyObject *seal;    /* called with a pack that is full */
     PyObject *full;    /* called once, with source and module, when no more may be kept */
+    PyObject *owner;   /* the run; None while it is not opened */
+    PyObject *seen;    /* a dict, for those who keep an answer only when it is another one than before */
 } Tap;
 
 typedef struct {
@@ -394,6 +396,7 @@ static PyMethodDef pack_methods[] = {
 static PyMemberDef pack_members[] = {
     {"count", T_PYSSIZET, offsetof(Pack, count), READONLY, "how many reads it holds"},
     {"lane", T_OBJECT, offsetof(Pack, lane), READONLY, "the lane that they are of"},
+    {"tap", T_OBJECT, offsetof(Pack, tap), READONLY, "where they go"},
     {NULL},
 };
 
@@ -417,10 +420,11 @@ tap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Tap *self = (Tap *)type->tp_alloc(type, 0);
-    if (self == NULL || (self->waiting = PyDict_New()) == NULL) {
+    if (self == NULL || (self->waiting = PyDict_New()) == NULL || (self->seen = PyDict_New()) == NULL) {
         Py_XDECREF(self);
         return NULL;
     }
+    self->owner = Py_NewRef(Py_None);
     self->open = 1;
     self->remaining = reads_max;
     self->packed_max = packed_max;
@@ -435,6 +439,8 @@ tap_traverse(Tap *self, visitproc visit, void *arg)
     Py_VISIT(self->waiting);
     Py_VISIT(self->seal);
     Py_VISIT(self->full);
+    Py_VISIT(self->owner);
+    Py_VISIT(self->seen);
     return 0;
 }
 
@@ -444,6 +450,8 @@ tap_clear(Tap *self)
     Py_CLEAR(self->waiting);
     Py_CLEAR(self->seal);
     Py_CLEAR(self->full);
+    Py_CLEAR(self->owner);
+    Py_CLEAR(self->seen);
     self->open = 0;
     return 0;
 }
@@ -485,6 +493,8 @@ static PyMemberDef tap_members[] = {
     {"remaining", T_PYSSIZET, offsetof(Tap, remaining), 0, "how many reads may still be kept"},
     {"seal", T_OBJECT, offsetof(Tap, seal), 0, "called with a pack that is full"},
     {"full", T_OBJECT, offsetof(Tap, full), 0, "called with source and module when nothing more is kept"},
+    {"owner", T_OBJECT, offsetof(Tap, owner), 0, "the run; None while it is not opened"},
+    {"seen", T_OBJECT, offsetof(Tap, seen), READONLY, "for those who keep only what is new"},
     {NULL},
 };
 
@@ -551,11 +561,11 @@ pack_here(PyObject **span)
     return (Pack *)reads;
 }
 
-/* Find out for whom the running code acts. 1 with both strings set, 0 where for nobody, -1 with an error set. */
+/* Find out for whom code with these globals acts; `frame` is its own, or NULL for the one that runs. 1 with both strings
+ * set, 0 where for nobody, -1 with an error set. */
 static int
-reader(PyObject *slot_of, PyObject **of, PyObject **by)
+reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyObject **by)
 {
-    PyObject *globals = PyEval_GetGlobals();
     PyObject *name = globals == NULL ? NULL : PyDict_GetItemWithError(globals, name_text);
     if (name == NULL || !PyUnicode_CheckExact(name)) {
         return PyErr_Occurred() ? -1 : 0;
@@ -576,8 +586,10 @@ reader(PyObject *slot_of, PyObject **of, PyObject **by)
     if (known != PASSES) {
         return 0;
     }
-    PyObject *frame = (PyObject *)PyEval_GetFrame();
-    PyObject *found = PyObject_CallFunctionObjArgs(caller_of, frame == NULL ? Py_None : frame, slot_of, NULL);
+    if (frame == NULL && (frame = (PyObject *)PyEval_GetFrame()) == NULL) {
+        return 0;
+    }
+    PyObject *found = PyObject_CallFunctionObjArgs(caller_of, frame, slot_of, NULL);
     if (found == NULL) {
         return -1;
     }
@@ -936,18 +948,44 @@ tell(Slot *slot, Given *given, Pack *pack, PyObject *span, PyObject *of, PyObjec
     }
 }
 
+/* Say whether a call reads what comes from outside: a method of a file, or a function that is given its number. */
+static int
+of_stdin(Slot *slot, Given *given)
+{
+    int number;
+    if (PyModule_Check(given->self)) {
+        PyObject *const *values = given->a;
+        number = slot->method->ml_flags == METH_FASTCALL && (Py_ssize_t)given->b > 0 && PyLong_Check(values[0])
+                     ? (int)PyLong_AsLong(values[0])
+                     : -1;
+    }
+    else {
+        number = PyObject_AsFileDescriptor(given->self);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_Clear(); /* the function itself will say what is wrong */
+    }
+    return number == 0;
+}
+
 static PyObject *
 watched(Slot *slot, Given *given)
 {
-    if (!watching || inside || (slot->only != NULL && given->self != slot->only)) {
+    if (!watching || inside || (slot->only != NULL && given->self != slot->only) ||
+        (slot->what == STDIN && !of_stdin(slot, given))) {
         return invoke(slot, given);
     }
     PyObject *span, *of = NULL, *by = NULL, *result;
     inside = 1;
     Pack *pack = pack_here(&span);
-    int found = pack == NULL ? 0 : reader(slot->of, &of, &by);
+    int found = pack == NULL ? 0 : reader(PyEval_GetGlobals(), NULL, slot->of, &of, &by);
     if (PyErr_Occurred()) {
         complain();
+    }
+    if (found == 0 && pack != NULL && slot->what == STDIN) { /* there is one of it, whoever reads */
+        of = Py_NewRef(slot->of);
+        by = PyUnicode_FromString("");
+        found = by == NULL ? -1 : 1;
     }
     if (found <= 0) {
         inside = 0;
@@ -966,6 +1004,7 @@ watched(Slot *slot, Given *given)
         result = with_seed(slot, given, pack, of, by);
         break;
     case CALL:
+    case STDIN:
         inside = 0; /* it may call Python code, whose own reads are its own */
         result = invoke(slot, given);
         inside = 1;
@@ -1141,17 +1180,25 @@ hooks_aside(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
     return result;
 }
 
-/* Say where a read of the running code would be kept: (of, by, pack, span); None where nowhere. */
+/* Say where a read by the code of a frame would be kept: (of, by, pack, span); None where nowhere. */
 static PyObject *
-hooks_here(PyObject *Py_UNUSED(module), PyObject *of)
+hooks_here(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *span, *source = NULL, *by = NULL, *out = NULL;
-    if (!watching || inside || !PyUnicode_Check(of)) {
+    PyObject *of, *frame, *span, *source = NULL, *by = NULL, *out = NULL;
+    if (!PyArg_ParseTuple(args, "UO!", &of, &PyFrame_Type, &frame)) {
+        return NULL;
+    }
+    if (!watching || inside) {
         Py_RETURN_NONE;
     }
     inside = 1;
     Pack *pack = pack_here(&span);
-    int found = pack == NULL ? 0 : reader(of, &source, &by);
+    int found = 0;
+    if (pack != NULL) {
+        PyObject *globals = PyFrame_GetGlobals((PyFrameObject *)frame);
+        found = reader(globals, frame, of, &source, &by);
+        Py_DECREF(globals);
+    }
     inside = 0;
     if (found > 0) {
         out = PyTuple_Pack(4, source, by, (PyObject *)pack, span ? span : Py_None);
@@ -1198,7 +1245,7 @@ static PyMethodDef methods[] = {
     {"listen", hooks_listen, METH_O, "Say how many want to know; with 0 nothing is looked at."},
     {"process", hooks_process, METH_O, "Give the lane of what no context has a lane for; None for none."},
     {"aside", (PyCFunction)(void (*)(void))hooks_aside, METH_FASTCALL, "Call a function whose reads are not kept."},
-    {"here", hooks_here, METH_O, "Say where a read of the caller would be kept: (of, by, pack, span), or None."},
+    {"here", hooks_here, METH_VARARGS, "Say where a read by a frame would be kept: (of, by, pack, span), or None."},
     {"know_dates", hooks_know_dates, METH_NOARGS, "Get to know the type of dates, which has been imported."},
     {NULL},
 };

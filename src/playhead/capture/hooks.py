@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from enum import IntEnum
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from playhead.capture import callers, packs, scope
@@ -29,6 +30,7 @@ class What(IntEnum):
     UUID = 9
     FIRST_RAW = 10  # a tuple whose first item is bytes
     CALL = 11  # anything: `notice` is called with (of, by, pack, span, self, args, kwargs, result, error)
+    STDIN = 12  # the same, where it is the standard input that is read
 
 
 def _compiled() -> Any:
@@ -90,9 +92,9 @@ def process(lane: Lane | None) -> None:
         _backend.process(lane)
 
 
-def here(of: str) -> tuple[str, str, Any, str | None] | None:
-    """Say where a read of the caller would be kept: source, module, pack, span; None where nowhere."""
-    found: tuple[str, str, Any, str | None] | None = _backend.here(of) if _backend is not None else None
+def here(of: str, frame: FrameType) -> tuple[str, str, Any, str | None] | None:
+    """Say where a read by the code of a frame would be kept: source, module, pack, span; None where nowhere."""
+    found: tuple[str, str, Any, str | None] | None = _backend.here(of, frame) if _backend is not None else None
     return found
 
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, MutableMapping
 from contextvars import ContextVar
 from datetime import date, datetime
-from types import BuiltinMethodType, ModuleType
+from types import BuiltinMethodType, FrameType, ModuleType
 from typing import Any
 
 from playhead.capture.callers import AGENT, PASSES
@@ -81,13 +81,13 @@ def aside(function: Callable[..., Any], *args: Any) -> Any:
         _state.inside = before
 
 
-def here(of: str) -> tuple[str, str, Pack, str | None] | None:
-    """Say where a read of the caller would be kept: (of, by, pack, span), or None."""
-    return _place(of, sys._getframe(1)) if _watching and not _state.inside else None
+def here(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | None:
+    """Say where a read by the code of a frame would be kept: (of, by, pack, span), or None."""
+    return _place(of, frame) if _watching and not _state.inside else None
 
 
-def _place(of: str, frame: Any) -> tuple[str, str, Pack, str | None] | None:
-    name = frame.f_globals.get("__name__")
+def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | None:
+    name: Any = frame.f_globals.get("__name__")
     sort = _Needed.sorts.get(name)
     if sort is None:
         sort = _Needed.sort_of(name) if type(name) is str else PASSES + 1

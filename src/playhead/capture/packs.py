@@ -114,6 +114,8 @@ class Tap:
         self.open = 1
         self.remaining, self.packed_max = reads_max, packed_max
         self.seal, self.full = seal, full
+        self.owner: Any = None  # the run; None while it is not opened
+        self.seen: dict[Any, Any] = {}  # for those who keep an answer only when it is another one than before
         self.holding: dict[Pack, None] = {}
 
     def pack(self, lane: str) -> Pack:

@@ -6,17 +6,18 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import _limits
-from playhead.capture import forks, guard, hooks
-from playhead.capture.imports import AfterImport
+from playhead.capture import forks, guard, hooks, sources
+from playhead.capture.sources import generators, modules
 from playhead.event import reads as form
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
+    from playhead.capture.scope import Lane
     from playhead.event.references import Held
 
 _lock = threading.RLock()
 _installed = 0
-_arriving: AfterImport | None = None
+_asked = False  # by the program itself
 _taps: set[int] = set()  # of the taps that are open
 
 
@@ -36,25 +37,40 @@ class Packed(NamedTuple):
 
 def install() -> None:
     """Begin to watch what programs read; counted, so that every call needs one `uninstall`."""
-    global _installed, _arriving
+    global _installed
     with _lock:
         _installed += 1
         if _installed == 1:
-            from playhead.capture import sources
-
             hooks.prepare(_complain)
-            _arriving = sources.watch_all()
+            sources.watch_all()
 
 
 def uninstall() -> None:
     """Restore what was there before the first `install`."""
-    global _installed, _arriving
+    global _installed
     with _lock:
         _installed -= 1
-        if _installed == 0 and _arriving is not None:
-            _arriving.uninstall()
-            _arriving = None
+        if _installed == 0:
+            sources.unwatch_all()
             hooks.restore()
+
+
+def install_once() -> None:
+    """Begin to watch in the name of the program, however often it asks."""
+    global _asked
+    with _lock:
+        if not _asked:
+            _asked = True
+            install()
+
+
+def uninstall_once() -> None:
+    """End that."""
+    global _asked
+    with _lock:
+        if _asked:
+            _asked = False
+            uninstall()
 
 
 def tap_for(recording: Recording) -> Any:
@@ -82,6 +98,7 @@ def attach(tap: Any, recording: Recording) -> None:
         where = f"{by} read more from {of.rpartition(':')[2]}, after {_limits.READS_MAX} reads in this run"
         recording.not_captured("reads", where)
 
+    tap.owner = recording
     tap.seal, tap.full = (lambda pack: seal(recording, pack)), full
 
 
@@ -92,10 +109,17 @@ def hand_over(tap: Any, recording: Recording) -> None:
     attach(tap, recording)
 
 
+def begin(lane: Lane) -> None:
+    """Keep the state of what a run finds when it begins, in its first lane."""
+    if lane.reads is not None:
+        generators.note_states(lane.reads, None)
+
+
 def seal(recording: Recording, pack: Any) -> None:
     """Write what a pack holds as one event of its lane."""
     if recording.closed:
         return
+    modules.note_new(pack, None)
     order, groups, span = pack.take()
     if groups:
         fields, members = form.written(order, groups)
@@ -116,7 +140,7 @@ def let_go(recording: Recording) -> None:
     """Let go of what a run kept, sealed or not."""
     tap, recording.tap = recording.tap, None
     if tap is not None:
-        tap.open = 0
+        tap.open, tap.owner = 0, None
         with _lock:
             _taps.discard(id(tap))
             hooks.listen(len(_taps))

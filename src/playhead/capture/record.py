@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import environment, guard, lanes, snapshots
+from playhead.capture import environment, guard, lanes, reads, snapshots
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.opening import default_settings, open_recording, withdraw
 from playhead.capture.recording import Recording
@@ -173,6 +173,7 @@ class Record(Span):
         )
         self.span = recording.root_span
         self._outside = self._inside = Scope(recording, recording.root_span, Lane(tap=recording.tap))
+        reads.begin(self._inside.lane)
 
     def _join(self, scope: Scope) -> None:
         """Open the step of an agent in a run that is not its own; the first one adopts the run.

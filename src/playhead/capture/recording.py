@@ -254,6 +254,14 @@ class Recording:
             guard.absorb(problem, self, "the envelope's hash")
             return None
 
+    def clean(self, data: bytes) -> bytes:
+        """Return bytes without what is to be redacted, and count that."""
+        counts: dict[str, int] = {}
+        self._gate.look_at_variables()
+        clean = self.redactor.redact_bytes(data, counts)
+        self.count_redacted(counts)
+        return clean
+
     def settled(self, value: Any) -> Any:
         """Return a value as it will be read back, and count what was redacted in it."""
         plain, counts = self._gate.settle(value)

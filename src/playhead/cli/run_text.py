@@ -36,7 +36,7 @@ STATUS = {
 _KIND_STYLE = {"step": "bold", "model": "magenta", "tool": "cyan", "mcp": "cyan", "http": "blue", "process": "blue"}
 _LABELS = {
     "policy.checked": "policy", "artifact.created": "artifact", "note.added": "note", "gap.noted": "gap",
-    "effect.observed": "effect", "output.written": "wrote", "ambient.read": "ambient", "git.committed": "commit",
+    "effect.observed": "effect", "output.written": "wrote", "ambient.read": "read", "git.committed": "commit",
     "ci.reported": "ci", "run.invalidated": "invalidated", "run.reopened": "reopened", "content.erased": "erased",
 }  # fmt: skip
 # What a model stops with when all is well; where its answer is shown, the room is better used for that.
@@ -166,6 +166,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("calls", f"{_calls(summary, models)}{_tokens(summary)}"),
         ("asked for", no_result_text(summary, status)),
         ("cost", prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)),
+        ("reads", f"{summary.reads:,}, of clocks, variables, files and the like (--reads)" if summary.reads else ""),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]

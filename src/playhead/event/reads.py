@@ -91,7 +91,26 @@ def read(data: Mapping[str, Any]) -> list[Read]:
         raise BrokenLine(f"what was read cannot be told: {type(problem).__name__}: {problem}") from problem
 
 
-def _values(group: Mapping[str, Any]) -> Iterator[Read]:
+def count(data: Mapping[str, Any]) -> int:
+    """Say how many reads there are, as far as can be told."""
+    total = 0
+    for group in (*(data.get("packed") or ()), *(data.get("reads") or ())):
+        match group:
+            case {"ns": [*steps]}:
+                total += 1 + len(steps)
+            case {"bytes": str(encoded), "sizes": int(size)} if size > 0:
+                total += len(encoded.rstrip("=")) * 3 // 4 // size
+            case {"sizes": [*each]} | {"values": [*each]}:
+                total += len(each)
+            case _:
+                total += 1
+    return total
+
+
+def _values(group: Mapping[str, Any] | list[Any]) -> Iterator[Read]:
+    if isinstance(group, list):  # as they were written before there were groups
+        yield Read(group[0], "", "", group[1])
+        return
     of, by, via = group["of"], group["by"], group.get("via", "")
     if "ns" in group:
         now = group["at"][0] * 10**9 + group["at"][1]

@@ -21,6 +21,13 @@ dumps = orjson.dumps
 
 _MIN = _limits.REFERENCE_BYTES_MIN
 _MAX = _limits.INLINE_BYTES_MAX
+_fragment: Any = getattr(orjson, "Fragment", None)  # missing before 3.9: a program may have one of its own
+
+
+def _as_encoded(value: Any, encoded: bytes) -> Any:
+    return value if _fragment is None else _fragment(encoded)  # encoded already: need not be again
+
+
 _HEAD = 96  # first bytes of an array's first item, by which one that it may extend is found
 _BRANCHES = 4  # arrays with the same first bytes that are remembered: sub-agents, edited histories
 _FEW, _SMALL = 8, 64  # an array of a few items, the first of them small, is measured before it is remembered
@@ -189,7 +196,7 @@ class Held:
         if len(encoded) <= _MIN:
             return value
         if type(value[0]) is int and type(value[-1]) is int and len(encoded) <= _MAX:
-            return orjson.Fragment(encoded)  # sizes and times: they do not come again
+            return _as_encoded(value, encoded)  # sizes and times: they do not come again
         keep = 0
         best: _Array | None = None
         head = _head(value)
@@ -223,7 +230,7 @@ class Held:
             return Mark({"$extends": f"{best.seq}#{pointer(best.where)}", "keep": keep, "then": then})
         if len(encoded) > _MAX:
             return self._spill_if_large(value if then is None else then, plainer)
-        return orjson.Fragment(encoded) if then is None else then  # encoded already: need not be again
+        return _as_encoded(value, encoded) if then is None else then
 
     def _candidates(self, head: bytes, value: list[Any]) -> list[_Array]:
         """Return the held arrays that begin with this head."""

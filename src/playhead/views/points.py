@@ -6,7 +6,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.plain import restore
-from playhead.views import text
+from playhead.views import reads, text
 from playhead.views.text import Resolve
 
 
@@ -20,8 +20,7 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "effect.observed":
             return words(data.get("target"))
         case "ambient.read":
-            reads = data.get("reads")
-            return text.several(len(reads) if isinstance(reads, list) else 1, "read")
+            return reads.told(data)
         case "git.committed":
             return f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
         case "mcp.notified":

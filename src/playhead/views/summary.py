@@ -22,6 +22,7 @@ class Summary:
     tool_calls: int = 0
     http_requests: int = 0
     steps: int = 0
+    reads: int = 0  # of clocks, random numbers, variables, files
     tokens_in: int = 0
     tokens_out: int = 0
     calls_without_usage: int = 0  # answers of models that did not say their tokens: those are not in the sums

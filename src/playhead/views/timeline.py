@@ -15,7 +15,8 @@ from typing import Any
 from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
-from playhead.views import answers, points, text
+from playhead.event.reads import count
+from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
 from playhead.views.points import mapping, words
 from playhead.views.prices import Bill
@@ -23,7 +24,7 @@ from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
-_FOLDED = ("output.written", "ambient.read", "mcp.notified")
+_FOLDED = ("output.written", "mcp.notified")
 _PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
@@ -60,6 +61,7 @@ class Row:
     tokens_out: int | None = None
     folded: int = 1
     inferred: bool = False  # nobody saw it happen: it was read off the model traffic
+    quiet: bool = False  # told in a sum: reads of clocks and the like, of which there may be very many
     children: list[Row] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -172,6 +174,8 @@ class Timeline:
                 self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
             case "run.invalidated":
                 summary.invalidated = {"seq": event.seq, "why": data.get("why"), "by": data.get("by")}
+            case "ambient.read":
+                summary.reads += count(data)
             case "gap.noted" if data.get("reason") in _UNSEEN:
                 told = text.cut(points.unseen(data, self._resolve), _limits.SHOW_VALUE_CHARACTERS_MAX)
                 summary.not_captured.append(told)
@@ -199,7 +203,7 @@ class Timeline:
         self._ended_us = event.elapsed_us
         summary.error, summary.output, summary.metadata = data.get("error"), data.get("output"), data.get("metadata")
         redacted = data.get("redacted")
-        summary.redacted = {str(rule): _whole(count) for rule, count in mapping(redacted).items()}
+        summary.redacted = {rule: _whole(count) for rule, count in sorted(mapping(redacted).items())}
 
     def _add(self, event: Event, data: dict[str, Any]) -> Row | None:
         if event.kind == "run.started":
@@ -280,6 +284,8 @@ class Timeline:
                 row.status, row.detail = "unseen", text.cut(points.unseen(data, self._resolve), width)
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
+            case "ambient.read":
+                row.detail, row.quiet = text.cut(reads.told(data), width), not reads.contents(data)
             case kind if kind not in OPENING_TO_CLOSING:
                 row.detail = text.cut(points.said(kind, data, row.name, self._resolve), width)
         return row
@@ -361,7 +367,7 @@ def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row
 
 def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
     same = last.name == str(data.get("stream") or data.get("method") or "")
-    return last.kind == event.kind and last.lane == event.lane and (same or event.kind == "ambient.read")
+    return last.kind == event.kind and last.lane == event.lane and same
 
 
 def _attempt(attempt: Any) -> str:

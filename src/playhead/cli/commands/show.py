@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
     parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
+    parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
     parser.add_argument("--raw", action="store_true", help="the exact lines, as sealed")
     parser.add_argument("--limit", type=int, metavar="N",
                         help=f"at most so many rows, 0 for all ({_limits.SHOW_ROWS_DEFAULT}; --json: all)")  # fmt: skip
@@ -65,16 +67,38 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = load(args.run, args.store)
     if args.artifact is not None:
         return _artifact(found, args, out)
-    if args.output is None and not args.raw and args.event is None and args.at is None:
+    if args.output is None and not args.raw and not args.reads and args.event is None and args.at is None:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
         return _output(found, args.output, out)
+    if args.reads:
+        return _reads(found, args.limit, out)
     if args.raw:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
     return _state(found, args.at, altered, out)
+
+
+def _reads(found: Run, limit: int | None, out: Output) -> int:
+    if out.json:
+        out.emit([read._asdict() | {"value": _marked(read.value)} for read in found.reads()])
+        return 0
+    shown = _limits.SHOW_ROWS_DEFAULT if limit is None else limit
+    for number, read in enumerate(found.reads()):
+        if shown and number >= shown:
+            out.styled(("… and more; --limit 0 shows all", "dim"))
+            break
+        source = f"{read.via} ({read.of})" if read.via else read.of
+        where = f"{read.seq:>4} {text.cut(read.lane, 7):<7} "
+        value = one_line(text.short(read.value, _limits.SHOW_VALUE_CHARACTERS_MAX))
+        out.wrapped([(where, "dim"), f"{source} "], f"→ {value}  ← {read.by}" if read.by else f"→ {value}")
+    return 0
+
+
+def _marked(value: Any) -> Any:
+    return {"$bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -216,7 +240,7 @@ def _emit(
 
 def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out: Output, now_us: int) -> None:
     out.print()
-    head, left_out, tail = window(rows, limit)
+    head, left_out, tail = window([row for row in rows if not row.quiet], limit)
     lanes, seq_width = len(summary.lanes) > 1, max(4, len(str(summary.events)))
     open_us = running_us(summary, status, now_us)
     for row in head:

@@ -1,4 +1,4 @@
-"""Name the functions that give a program something which another run of it would not get."""
+"""Clocks, dates, random numbers and identifiers: functions that tell something else each time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from playhead.capture import hooks
 from playhead.capture.hooks import What
-from playhead.capture.imports import AfterImport
 
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
 
@@ -58,12 +57,10 @@ def _watch(module: Any, name: str, what: What, of: str | None = None) -> None:
         hooks.watch(function, of or f"{module.__name__}.{name}", what)
 
 
-def watch_all() -> AfterImport:
-    """Watch all of them, each as soon as its module is there; return what waits for those that are not."""
+def watch() -> None:
+    """Watch those that are always there."""
     _clocks()
     _system()
-    arriving = AfterImport(
-        {"datetime": _dates, "random": _random, "_uuid": _uuid, "uuid_utils._uuid_utils": _uuid_utils}
-    )
-    arriving.install()
-    return arriving
+
+
+ARRIVING = {"datetime": _dates, "random": _random, "_uuid": _uuid, "uuid_utils._uuid_utils": _uuid_utils}

@@ -1,0 +1,312 @@
+"""Files, listings and what else the file system tells: content by digest, each answer again only when it is another."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import stat
+import sys
+import time
+from types import ModuleType
+from typing import Any
+
+from playhead import _limits
+from playhead.capture import audit, hooks
+from playhead.capture.hooks import What
+
+_WRITES_ONLY = os.O_WRONLY
+_RACY_NS = 50_000_000  # a file changed so short a time ago may change again without another time of change
+_MISSING = object()
+
+Answer = dict[str, Any]
+
+_excluded: tuple[int, tuple[str, ...]] = (-1, ())
+_tokens: dict[tuple[int, ...], bytes] = {}  # of the content of files, by what tells that they are the same
+
+
+def watch() -> None:
+    """Watch what asks the file system."""
+    asked = [(os.listdir, _listed), (os.scandir, _scanned), (os.stat, _looked), (os.lstat, _looked)]
+    asked += [(os.access, _allowed), (os.readlink, _linked)]
+    for function, notice in asked:
+        hooks.watch(function, f"os.{function.__name__}", What.CALL, None, notice)
+    hooks.watch(os.DirEntry.__dict__["stat"], "os.DirEntry.stat", What.CALL, None, _entry_looked)
+    for name in ("getcwd", "cpu_count", "getlogin", "uname", "getloadavg", "get_terminal_size"):
+        if hasattr(os, name):
+            hooks.watch(getattr(os, name), f"os.{name}", What.CALL, None, _told)
+    audit.listen("open", _opened)
+    audit.listen("sqlite3.connect", _connected)
+
+
+def unwatch() -> None:
+    """Stop listening."""
+    audit.unlisten("open", _opened)
+    audit.unlisten("sqlite3.connect", _connected)
+
+
+def _socket_arrived(module: ModuleType) -> None:
+    hooks.watch(module.gethostname, "socket.gethostname", What.CALL, None, _told)
+
+
+ARRIVING = {"_socket": _socket_arrived}
+
+
+# Content.
+
+
+def _opened(args: tuple[Any, ...]) -> None:
+    path, _, flags = args
+    if not isinstance(path, (str, bytes)) or not isinstance(flags, int):
+        return
+    if flags & (_WRITES_ONLY | os.O_TRUNC | os.O_DIRECTORY | os.O_PATH) or (flags & os.O_CREAT and flags & os.O_EXCL):
+        return  # nothing can be read from it
+    _note("open", os.fsdecode(path))
+
+
+def _connected(args: tuple[Any, ...]) -> None:
+    text = os.fsdecode(args[0])
+    if text.startswith("file:"):
+        from urllib.parse import unquote
+
+        text = unquote(text.removeprefix("file:").partition("?")[0])
+        text = "/" + text.lstrip("/") if text.startswith("//") else text
+    if text in ("", ":memory:"):
+        return
+    _note("sqlite3.connect", text)
+    if os.path.exists(f"{text}-wal"):  # what is committed, and not yet in the file itself
+        _note("sqlite3.connect", f"{text}-wal")
+
+
+def _note(of: str, path: str) -> None:
+    frame = sys._getframe(2).f_back  # past the listener and the hook: whoever opens it
+    if frame is None or path.startswith(not_the_agents()):
+        return
+    place = hooks.here(of, frame)
+    if place is None:
+        return
+    source, by, pack, span = place
+    path = os.path.abspath(path)
+    if path.startswith(not_the_agents()) or path == os.devnull:
+        return
+    tap = pack.tap
+    answer, content = _content(path, tap)
+    known = (pack.lane, by, source, path)
+    if content is None and tap.seen.get(known, _MISSING) == answer:
+        return
+    tap.seen[known] = answer
+    value, size = {"path": path, **answer}, len(path) + 128
+    if content is not None:
+        value["content"] = _as_text(content)
+        size += len(content)
+    pack.add(source, by, value, size, span)
+
+
+def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
+    """Return what is to be said of a file; and what it holds, unless the run has that already, by its digest."""
+    try:
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            return _special(path, facts, tap), None
+        identity = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+        token = _tokens.get(identity) if facts.st_size else None
+        if token in tap.seen and time.time_ns() - facts.st_mtime_ns > _RACY_NS:
+            return tap.seen[token], None
+        if facts.st_size > _limits.FILE_BYTES_MAX:
+            return _too_large(path, facts.st_size, tap), None
+        with io.FileIO(path) as file:
+            content = file.read(_limits.FILE_BYTES_MAX + 1) or b""
+    except (OSError, ValueError) as problem:
+        return {"error": named(problem)}, None
+    if len(content) > _limits.FILE_BYTES_MAX:  # one that does not know its size, as those in /proc
+        return _too_large(path, len(content), tap), None
+    token = hashlib.sha256(content).digest()
+    if len(_tokens) > _limits.FILES_KNOWN_MAX:
+        _tokens.clear()
+    _tokens[identity] = token
+    if token in tap.seen:
+        return tap.seen[token], None
+    kept = tap.seen.get("kept", 0) + len(content)
+    if kept > _limits.FILES_BYTES_MAX:
+        return _too_large(path, len(content), tap, "after files of FILES_BYTES_MAX in this run"), None
+    tap.seen["kept"] = kept
+    if tap.owner is None:
+        return {"size": len(content)}, content  # by whose rules it is redacted is not known yet, so each time in full
+    clean = tap.owner.clean(content)
+    # The digest is of what is kept: that of a secret could be guessed.
+    answer = {"size": len(content), "digest": hashlib.sha256(clean).hexdigest()}
+    tap.seen[token] = answer
+    return answer, clean
+
+
+def _special(path: str, facts: os.stat_result, tap: Any) -> Answer:
+    if stat.S_ISDIR(facts.st_mode):
+        return {"error": "EISDIR"}
+    sort = stat.filemode(facts.st_mode)[0]
+    sorts = {"p": "a pipe", "c": "a device", "b": "a device", "s": "a socket"}
+    if tap.owner is not None:
+        tap.owner.not_captured("file", f"{path}: {sorts.get(sort, 'no plain file')}")
+    return {"special": sort}
+
+
+def _too_large(path: str, size: int, tap: Any, why: str = "more than FILE_BYTES_MAX") -> Answer:
+    if tap.owner is not None:
+        tap.owner.not_captured("file", f"{path}: {size} bytes, {why}")
+    return {"size": size, "omitted": True}
+
+
+def _as_text(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def not_the_agents() -> tuple[str, ...]:
+    """Return the folders whose files are not the agent's to read: those of Python and of installed packages."""
+    global _excluded
+    if _excluded[0] != len(sys.path):
+        roots = {os.path.dirname(os.__file__), os.path.join(sys.prefix, "lib"), os.path.join(sys.base_prefix, "lib")}
+        roots = {root for root in roots if "python" in os.path.basename(root) or root.startswith(sys.prefix + os.sep)}
+        if sys.prefix == sys.base_prefix:
+            roots = {os.path.dirname(os.__file__)}
+        packages = {entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")}
+        _excluded = len(sys.path), tuple(os.path.join(root, "") for root in roots | packages)
+    return _excluded[1]
+
+
+# Answers.
+
+
+def _told(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    value = list(result) if isinstance(result, tuple) else result
+    answer = {"value": value} if error is None else {"error": named(error)}
+    _keep(pack, (pack.lane, by, of, *map(repr, args)), answer, of, by, answer, span)
+
+
+def _listed(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    path = _path(args, named)
+    answer = {"names": [os.fsdecode(name) for name in result]} if error is None else {"error": named(error)}
+    _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
+
+
+def _scanned(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    path = _path(args, named)
+    answer: Answer = {"error": named(error)} if error is not None else {"entries": _entries(path)}
+    _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
+
+
+def _entries(path: str) -> list[list[str]]:
+    """List a folder once more, in the same order, with what each entry is: what was asked for can be read only once."""
+    try:
+        with os.scandir(path) as entries:
+            return [[entry.name, _sort(entry)] for entry in entries]
+    except OSError:
+        return []  # gone meanwhile
+
+
+def _sort(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "l"
+    return "d" if entry.is_dir(follow_symlinks=False) else "f" if entry.is_file(follow_symlinks=False) else "?"
+
+
+def _looked(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    if args and isinstance(args[0], int):
+        return  # of a file that is open already, and whose content is known
+    path = _path(args, named)
+    link = {"link": True} if of.endswith("lstat") or (named or {}).get("follow_symlinks") is False else {}
+    _keep_facts(of, by, pack, span, path, link, result, error)
+
+
+def _entry_looked(
+    of: str, by: str, pack: Any, span: Any, entry: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    link = {"link": True} if (named or {}).get("follow_symlinks") is False else {}
+    _keep_facts(of, by, pack, span, os.path.abspath(os.fsdecode(entry.path)), link, result, error)
+
+
+def _keep_facts(
+    of: str, by: str, pack: Any, span: Any, path: str, link: Answer, result: Any, error: BaseException | None
+) -> None:
+    if error is not None:
+        answer: Answer = {"error": named(error)}
+        told = answer
+    else:
+        # As in os.stat_result: mode, ino, dev, nlink, uid, gid, size; and atime, mtime, ctime in s and ns.
+        times = [
+            part for ns in (result.st_atime_ns, result.st_mtime_ns, result.st_ctime_ns) for part in divmod(ns, 10**9)
+        ]
+        facts = [*result[:7], *times]
+        answer = {"stat": facts}
+        told = {"stat": (*facts[:7], *facts[9:])}  # who reads a file may change the time at which it was read
+    _keep(pack, (pack.lane, by, of, path, bool(link)), told, of, by, {"path": path, **link, **answer}, span)
+
+
+def _allowed(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    path, mode = _path(args, named), args[1] if len(args) > 1 else (named or {}).get("mode")
+    answer = {"value": result} if error is None else {"error": named(error)}
+    _keep(pack, (pack.lane, by, of, path, mode), answer, of, by, {"path": path, "mode": mode, **answer}, span)
+
+
+def _linked(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    path = _path(args, named)
+    answer = {"to": os.fsdecode(result)} if error is None else {"error": named(error)}
+    _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
+
+
+def _keep(pack: Any, known: tuple[Any, ...], told: Any, of: str, by: str, value: Any, span: Any) -> None:
+    """Keep an answer, unless this module has had the same one in this lane before."""
+    seen = pack.tap.seen
+    if seen.get(known, _MISSING) != told:
+        if len(seen) > _limits.FILES_KNOWN_MAX:
+            seen.clear()
+        seen[known] = told
+        size = sum(map(len, value["names"])) if "names" in value else 64 + 24 * len(value.get("entries", ()))
+        pack.add(of, by, value, size + 64, span)
+
+
+def _path(args: tuple[Any, ...], named: dict[str, Any] | None) -> str:
+    """Return the path that was asked for, as it is meant now."""
+    named = named or {}
+    path = args[0] if args else named.get("path", ".")
+    if path is None:
+        path = "."
+    if isinstance(path, int):
+        return _of_number(path, str(path))
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        return repr(path)
+    folder = named.get("dir_fd")
+    if isinstance(folder, int) and not os.path.isabs(text):
+        return os.path.join(_of_number(folder, ""), text)
+    try:
+        return os.path.abspath(text)
+    except OSError:  # the working directory is gone
+        return text
+
+
+def _of_number(number: int, otherwise: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{number}")
+    except OSError:
+        return otherwise  # no Linux, and so not to be found out
+
+
+def named(problem: BaseException) -> str:
+    number = getattr(problem, "errno", None)
+    return errno.errorcode.get(number, type(problem).__name__) if number else type(problem).__name__

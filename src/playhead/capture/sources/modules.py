@@ -1,0 +1,38 @@
+"""The program's own source: a digest of each file that was imported, in place of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from playhead.capture import callers
+from playhead.capture.sources import files
+
+
+def note_new(pack: Any, span: str | None) -> None:
+    """Keep which files of the project were imported since the last look: not those of Python and of packages."""
+    seen = pack.tap.seen
+    if seen.get("modules") == len(sys.modules):
+        return
+    seen["modules"] = len(sys.modules)
+    known: set[str] = seen.setdefault("module names", set())
+    for name, module in list(sys.modules.items()):
+        if name not in known:
+            known.add(name)
+            path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+            if isinstance(path, str) and path.endswith((".py", ".pyw")) and callers.sort_of(name) == callers.AGENT:
+                path = os.path.abspath(path)
+                if not path.startswith(files.not_the_agents()):
+                    pack.add("import", name, _fingerprint(path), len(path) + 128, span)
+
+
+def _fingerprint(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as problem:
+        return {"path": path, "error": files.named(problem)}
+    return {"path": path, "size": len(content), "digest": hashlib.sha256(content).hexdigest()}

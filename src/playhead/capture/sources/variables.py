@@ -1,0 +1,61 @@
+"""Variables of the environment: what a module was told of each, and again only when it is told something else."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+from playhead.capture import hooks
+from playhead.capture.patches import Patches
+
+_OF = "os.environ"
+_MISSING = object()
+
+
+def patch(patches: Patches) -> None:
+    """Watch `os.environ`, and `os.environb`, which is of the same class."""
+    patches.replace(os._Environ, "__getitem__", _getitem)
+    patches.replace(os._Environ, "__iter__", _iter)
+
+
+def _getitem(original: Any) -> Any:
+    @functools.wraps(original)
+    def __getitem__(self: Any, key: Any) -> Any:
+        try:
+            value = original(self, key)
+        except KeyError:
+            _note(sys._getframe(1), key, None)
+            raise
+        _note(sys._getframe(1), key, value)
+        return value
+
+    return __getitem__
+
+
+def _iter(original: Any) -> Any:
+    @functools.wraps(original)
+    def __iter__(self: Any) -> Any:
+        place = hooks.here(_OF, sys._getframe(1))
+        if place is not None:
+            _keep(place, "*", sorted(map(os.fsdecode, self._data)))
+        return original(self)
+
+    return __iter__
+
+
+def _note(frame: FrameType, key: Any, value: Any) -> None:
+    place = hooks.here(_OF, frame)
+    if place is not None:
+        _keep(place, os.fsdecode(key), None if value is None else os.fsdecode(value))
+
+
+def _keep(place: tuple[str, str, Any, str | None], name: str, value: Any) -> None:
+    _, by, pack, span = place
+    seen, known = pack.tap.seen, (pack.lane, by, name)
+    if seen.get(known, _MISSING) != value:
+        seen[known] = value
+        # Under its own name, so that what has the name of a secret is taken for one.
+        pack.add(_OF, by, {name: value}, len(name) + len(str(value)) + 8, span)
