@@ -8,6 +8,7 @@ def test_an_invalidated_run_is_refused_from_then_on_and_still_verifies(ask, samp
     assert said.code == 0
     assert said.json == {
         "run": sample, "why": "the cache was stale", "replayable": False, "reasons": ["manually_invalidated"],
+        "not_captured": [],
     }  # fmt: skip
     last = json.loads((store / "runs" / sample / "timeline.jsonl").read_text().splitlines()[-1])
     assert (last["kind"], last["data"]) == ("run.invalidated", {"why": "the cache was stale", "by": "ada"})

@@ -280,7 +280,7 @@ def test_what_failed_what_was_not_captured_and_what_came_of_nothing_is_said_at_t
     assert re.search(r"asked for  read_issue\(number=1\) \(event \d+\), no result recorded$", header, re.MULTILINE)
     assert re.search(r"^ *\d+ +✓ http 200 GET http://127", rows, re.MULTILINE)
     assert re.search(r"^ *\d+ +! http 503 GET http://127", rows, re.MULTILINE)
-    assert re.search(r"^ *\d+ +○ not captured: websocket ws://127\S+$", rows, re.MULTILINE)
+    assert re.search(r"^ *\d+ +○ not captured: websocket ws://127\S+ at __main__:\d+$", rows, re.MULTILINE)
     refused = [row for row in ask("show", "@last", "--json").json["timeline"] if row["result"] == "503"]
     assert [row["status"] for row in refused] == ["ok"]
     last = ask("ls", "--json").json[0]["events"] - 1
@@ -322,7 +322,9 @@ def test_with_json_the_troubles_are_counted_and_named(shell, store, tmp_path):
     summary = json.loads(said[said.index("\n{\n") :])
     assert (summary["model_calls"], summary["model_failures"], summary["http_requests"]) == (4, 3, 2)
     assert (summary["gaps"], summary["lost"], summary["last_words"]) == ({}, 0, "ValueError: no such issue")
-    assert [told.rpartition(":")[0] for told in summary["not_captured"]] == ["websocket ws://127.0.0.1"]
+    assert [re.sub(r":\d+", "", told) for told in summary["not_captured"]] == [
+        "websocket ws://127.0.0.1/plain at __main__"
+    ]
 
 
 def test_a_program_is_played_back_as_what_it_wrote(shell, ask, store):
@@ -392,6 +394,7 @@ def test_what_a_program_changed_in_the_working_tree_is_kept(shell, store, tmp_pa
     (note,) = [event.data for event in run.events() if event.kind == "note.added"]
     assert (note["text"], note["data"]) == (
         "files in the working tree: 1 changed, 1 new",
-        {"files": ["login.py"], "new": ["new.txt"]},
+        {"root": str(tmp_path), "files": ["login.py"], "new": ["new.txt"]},
     )
+    assert "+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n" in diff
     assert run.verify(deep=True).completeness.verdict == "complete"

@@ -124,7 +124,9 @@ with playhead.record("victim", store="store"):
     assert done.returncode == -signal.SIGKILL
     store = FileStore("store")
     (run,) = store.runs()
-    assert [event.kind for event in events(store, run)] == ["run.started", "step.started", "model.invoked"]
+    *before, last = events(store, run)
+    assert [event.kind for event in before] == ["run.started", "step.started", "model.invoked"]
+    assert (last.data["what"], last.data["detail"]) == ("process.signalled", {"signal": 9})
     assert judge(store, run).completeness.verdict == "unfinished"
 
 

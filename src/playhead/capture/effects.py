@@ -43,7 +43,7 @@ _BETWEEN = (
     "playhead.capture.spans",
     "playhead.capture.variables",
 )
-_FOLDED = ("file.", "socket.")  # what a loop may do very often, and each time the same
+_FOLDED = ("file.", "mode.", "owner.", "socket.")  # what a loop may do very often, and each time the same
 _SPAWNED = "playhead.spawned"  # what multiprocessing starts, of which Python tells nothing
 
 _lock = threading.Lock()
@@ -247,14 +247,14 @@ def _mode_changed(args: tuple[Any, ...]) -> Effect | None:
     there = None if target is None else obstacles.look(target)
     if target is None or there is None or not obstacles.can_change(there) or there.st_mode & 0o7777 == args[1]:
         return None
-    return "file.changed", target, {"mode": f"{args[1]:04o}"}
+    return "mode.changed", target, {"mode": f"{args[1]:04o}"}
 
 
 def _owner_changed(args: tuple[Any, ...]) -> Effect | None:
     target = _absolute(args[0], args[3])
     if target is None or not obstacles.can_change(obstacles.look(target)):
         return None
-    return "file.changed", target, {"owner": [args[1], args[2]]}
+    return "owner.changed", target, {"owner": [args[1], args[2]]}
 
 
 # Processes.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +49,7 @@ class GitState:
     untracked: list[str] = field(default_factory=list)
     diff: bytes | None = None
     diff_omitted: int | None = None
+    taken_ns: int = field(default=0, compare=False)  # when, on the clock by which the file system dates files
 
     def facts(self) -> dict[str, Any]:
         """Return what belongs into run.started; the diff itself is an artifact."""
@@ -98,7 +100,7 @@ def snapshot(cwd: Path, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude: Pa
     `exclude` names a folder (the store) whose files are no part of the answer.
     """
     cwd = cwd.resolve()
-    root = _find_root(cwd)
+    root = find_root(cwd)
     if root is None:
         return Snapshot(None, None)
     deadline = deadline_after(timeout_s)
@@ -126,7 +128,7 @@ def commits_since(
     cwd = cwd.resolve()
     if start_commit is not None and not _COMMIT_ID.fullmatch(start_commit):
         return Commits([], 0, f"not a commit id: {start_commit!r}")
-    if _find_root(cwd) is None:
+    if find_root(cwd) is None:
         return Commits([], 0, None)
     deadline = deadline_after(timeout_s)
     span = ["HEAD"] if start_commit is None else ["HEAD", f"^{start_commit}"]
@@ -167,7 +169,7 @@ def without_credentials(url: str) -> str:
     return _QUERY.sub("", cleaned) if re.match(r"https?://", cleaned, re.IGNORECASE) else cleaned
 
 
-def _find_root(cwd: Path) -> Path | None:
+def find_root(cwd: Path) -> Path | None:
     """Look upwards for `.git`, as git does, so that no process is started where there is no repository."""
     for folder in (cwd, *cwd.parents):
         entry = folder / ".git"
@@ -201,13 +203,28 @@ def pathspec_without(root: Path, exclude: Path | None) -> list[str]:
     return ["--", ":(top)", f":(top,literal,exclude){inside.relative_to(root).as_posix()}"]
 
 
-def _state(cwd: Path, root: Path, remote: str | None, pathspec: list[str], deadline: float) -> GitState:
-    flags = ["--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=untracked"]
-    status = run(["status", *flags, "--no-renames", "--no-ahead-behind", *pathspec], cwd, deadline).kept
+class Status(NamedTuple):
+    """What git says of a working tree: the commit, the branch, what it does not know, one entry that differs."""
+
+    commit: str | None
+    branch: str | None
+    untracked: list[str]
+    changed: str | None
+
+    def base(self) -> str | None:
+        """Return what to compare with; without a commit any object id in the entry tells which hash is in use."""
+        return self.commit or (EMPTY_TREES[len(self.changed.split(" ")[7])] if self.changed else None)
+
+
+def status(cwd: Path, pathspec: list[str], deadline: float, *, every_file: bool = False) -> Status:
+    """Ask git for the state; `every_file` lists those in folders that hold nothing else too. Raises GitFailed."""
+    listed = f"--untracked-files={'all' if every_file else 'normal'}"
+    flags = ["--porcelain=v2", "--branch", "-z", listed, "--ignore-submodules=untracked"]
+    answer = run(["status", *flags, "--no-renames", "--no-ahead-behind", *pathspec], cwd, deadline).kept
     commit = branch = None
     untracked: list[str] = []
     changed: str | None = None
-    for entry in _split(status):
+    for entry in _split(answer):
         if entry.startswith("# branch.oid ") and not entry.endswith("(initial)"):
             commit = entry.removeprefix("# branch.oid ")
         elif entry.startswith("# branch.head ") and not entry.endswith("(detached)"):
@@ -216,15 +233,25 @@ def _state(cwd: Path, root: Path, remote: str | None, pathspec: list[str], deadl
             untracked.append(entry[2:])
         elif entry.startswith(("1 ", "u ")):
             changed = entry
+    return Status(commit, branch, untracked, changed)
+
+
+def _state(cwd: Path, root: Path, remote: str | None, pathspec: list[str], deadline: float) -> GitState:
+    found = status(cwd, pathspec, deadline)
+    commit, branch, untracked, changed = found
+    taken = _file_clock_ns()
     if changed is None:
-        return GitState(commit, branch, False, root, remote, untracked)
-    # Without a commit the length of any object id in the entry tells which hash this repository uses.
-    base = commit or EMPTY_TREES[len(changed.split(" ")[7])]
+        return GitState(commit, branch, False, root, remote, untracked, taken_ns=taken)
     limit = _limits.GIT_DIFF_BYTES_MAX
-    diff = run(["diff", base, *PATCH_FLAGS, *pathspec], cwd, deadline, keep_bytes_max=limit)
-    if not diff.complete:
-        return GitState(commit, branch, True, root, remote, untracked, None, diff.size)
-    return GitState(commit, branch, True, root, remote, untracked, diff.kept or None)
+    diff = run(["diff", str(found.base()), *PATCH_FLAGS, *pathspec], cwd, deadline, keep_bytes_max=limit)
+    kept, omitted = (diff.kept or None, None) if diff.complete else (None, diff.size)
+    return GitState(commit, branch, True, root, remote, untracked, kept, omitted, taken)
+
+
+def _file_clock_ns() -> int:
+    """Return the time that a file would get which is changed now: Linux dates files by a clock that moves in ticks."""
+    clock = getattr(time, "CLOCK_REALTIME_COARSE", None)
+    return time.time_ns() if clock is None else time.clock_gettime_ns(clock)
 
 
 def _log(cwd: Path, span: list[str], commits_max: int, deadline: float) -> list[tuple[str, str, str, str, str]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import guard, origin, scope
+from playhead.capture import guard, scope
 from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
@@ -126,8 +126,6 @@ def _finish(
         recording.emit(kinds.GapNoted(reason=NOT_ATTACHED, count=0, detail=missed), parent=span)
     recording.output = {"exit_code": code} if answer is None else answer.get("output")
     recording.metadata = {**((answer or {}).get("metadata") or {}), "exit_code": code}
-    if recording.working_tree is not None:
-        origin.keep_changes(recording, recording.working_tree)
     told = (answer or {}).get("redacted") or {}  # a program that was killed has only told what its agent redacted
     for rule in {*told, *heard.redacted}:
         count = max(told.get(rule, 0), heard.redacted.get(rule, 0))

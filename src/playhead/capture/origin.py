@@ -39,18 +39,29 @@ def keep_diff(recording: Recording, state: git.GitState) -> None:
         )
 
 
-def keep_changes(recording: Recording, start: git.GitState) -> None:
-    """Keep what a program changed in its working tree, committed or not, as an artifact; and say what it was."""
+def conclude(recording: Recording) -> None:
+    """Say at the end of a run what became of the working tree: what changed in it, and which commits were made."""
+    start = recording.working_tree
+    if start is not None:
+        changes = keep_changes(recording, start)
+        if changes is None or changes.commit is None or changes.commit != start.commit:
+            note_commits(recording, start.root, start.commit)
+
+
+def keep_changes(recording: Recording, start: git.GitState) -> git_changes.Changes | None:
+    """Keep what changed in the working tree, committed or not, as an artifact; and say what it was."""
     try:
         changes = git_changes.since(start, exclude=getattr(recording.store, "root", None))
     except Exception as problem_raised:
         guard.absorb(problem_raised, recording, "what changed in the working tree")
-        return
+        return None
     parent = recording.root_span
     if changes.diff:
         recording.artifact("changes.diff", changes.diff, role="diff", media="text/x-diff", parent=parent)
     if told := changes.told():
-        recording.emit(kinds.NoteAdded(text=told, data=changes.facts()), parent=parent)
+        facts = {"root": str(start.root), **changes.facts()}
+        recording.emit(kinds.NoteAdded(text=told, data=facts), parent=parent)
+    return changes
 
 
 def note_commits(recording: Recording, root: Path, start_commit: str | None) -> None:

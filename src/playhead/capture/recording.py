@@ -279,8 +279,7 @@ class Recording:
         try:
             self.turns.run_ends()
             reads.close(self)
-            if self.working_tree is not None:
-                origin.note_commits(self, self.working_tree.root, self.working_tree.commit)
+            origin.conclude(self)
             finished = kinds.RunFinished(
                 status=status,
                 output=self.output,

@@ -164,6 +164,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
         ("calls", f"{_calls(summary, models)}{_tokens(summary)}"),
+        ("effects", _effects(summary)),
         ("asked for", no_result_text(summary, status)),
         ("cost", prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)),
         ("reads", f"{summary.reads:,}, of clocks, variables, files and the like (--reads)" if summary.reads else ""),
@@ -171,6 +172,12 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, told) for label, told in facts if told]
+
+
+def _effects(summary: Summary) -> str:
+    told = ", ".join(f"{count:,} {one_line(what)}" for what, count in sorted(summary.effects.items()))
+    changed = f"{text.several(summary.files_changed, 'file')} changed in the working tree"
+    return "; ".join(filter(None, (told, changed if summary.files_changed else "")))
 
 
 def _calls(summary: Summary, models: str) -> str:

@@ -320,6 +320,10 @@ class CiReported(Payload):
     log: Any = None
 
 
+# How the note begins that says what changed in the working tree; its data says which files.
+TREE_CHANGED = "files in the working tree: "
+
+
 class NoteAdded(Payload):
     """Keep a remark."""
 

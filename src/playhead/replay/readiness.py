@@ -15,6 +15,7 @@ from playhead.store.base import Store, content_check
 from playhead.store.exported import ExportedRun
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
+from playhead.views.points import mapping, words
 from playhead.views.spans import OpenSpans
 
 REASONS = {
@@ -29,12 +30,17 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Readiness:
-    """The answer: replayable or not, and why not. `detail` says more about each reason."""
+    """The answer: replayable or not, and why not. `detail` says more about each reason.
+
+    `not_captured` lists what went on in the run and was never seen, as {source, where, count}. It is no reason against
+    a playback, and tells what a replay of the agent's code could not answer.
+    """
 
     replayable: bool
     reasons: list[str]
     detail: dict[str, str]
     in_flight: list[dict[str, Any]] = field(default_factory=list)
+    not_captured: list[dict[str, Any]] = field(default_factory=list)
 
 
 def verify_run(reader: RunReader, *, known_head: tuple[int, str] | None = None, deep: bool = False) -> Verification:
@@ -70,6 +76,7 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
         found["integrity_broken"] = verification.integrity.message or REASONS["integrity_broken"]
     finished: Event | None = None
     open_spans = OpenSpans()
+    unseen: dict[tuple[str, str], int] = {}
     for event in _readable(reader, found):
         open_spans.take(event)
         match event.kind:
@@ -77,7 +84,10 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
                 finished = event
             case "run.reopened":
                 finished = None
-            case "gap.noted" if event.data.get("reason") not in UNSEEN:
+            case "gap.noted" if event.data.get("reason") in UNSEEN:
+                place = _unseen(reader, event)
+                unseen[place] = unseen.get(place, 0) + 1
+            case "gap.noted":
                 lost = f"{event.data.get('count', 1)} × {event.data.get('reason')}"
                 found["recording_failure"] = ", ".join(filter(None, (found.get("recording_failure"), lost)))
             case "run.invalidated":
@@ -95,8 +105,23 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
         found["content_missing"] = ", ".join(verification.missing[:10])
     reasons = [reason for reason in REASONS if reason in found]
     return Readiness(
-        not reasons, reasons, {reason: found[reason] for reason in reasons}, flying if not finished else []
+        not reasons,
+        reasons,
+        {reason: found[reason] for reason in reasons},
+        flying if not finished else [],
+        [{"source": source, "where": where, "count": count} for (source, where), count in unseen.items()],
     )
+
+
+def _unseen(reader: RunReader, event: Event) -> tuple[str, str]:
+    """Return source and place of what a gap tells of."""
+    try:
+        detail = mapping(reader.value(event.data.get("detail")))
+    except PlayheadError:
+        detail = {}
+    if event.data.get("reason") == "not_captured":
+        return words(detail.get("source")), words(detail.get("where"))
+    return "python", " ".join(filter(None, (words(detail.get(name)) for name in ("executable", "version", "why"))))
 
 
 def _readable(reader: RunReader, found: dict[str, str]) -> Any:

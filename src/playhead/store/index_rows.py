@@ -44,6 +44,9 @@ _TEXTS = ("time", "kind", "hash")
 _TEXT_OR_NULL = (str, type(None))
 _SPANS = {*_CALL_OPENS, *_CALL_CLOSES, "step.started", "step.finished"}
 
+_TREE_CHANGED = "files in the working tree: "  # as in event/kinds.py, which is too much to load for a list
+_CHANGED = ("files", "altered", "undone", "new", "gone")  # files, in the note that says what changed
+
 # Every column of `runs`, with what it holds before the first line.
 NEW_RUN: dict[str, Any] = {
     "id": None, "name": None, "status": "running", "started": None, "finished": None, "started_us": None,
@@ -300,6 +303,16 @@ class Rows:
         detail = orjson_text(data["detail"]) if data.get("detail") else None
         row = (self._id, line["seq"], 0, text(data.get("what")), text(data.get("target")), detail)
         self.pending["effects"].append(row)
+        if data.get("what") == "file.renamed" and type(data.get("detail")) is dict:  # both names were touched
+            self.pending["effects"].append((*row[:2], 1, row[3], text(data["detail"].get("to")), detail))
+
+    def _note_added(self, line: Line, data: dict[str, Any]) -> None:
+        """Take the files that changed in the working tree; a list too large to stand in its line is passed over."""
+        told, said = data.get("data"), data.get("text")
+        if type(told) is dict and type(said) is str and said.startswith(_TREE_CHANGED):
+            names = [name for key in _CHANGED if type(told.get(key)) is list for name in told[key]]
+            for item, name in enumerate(names):
+                self.pending["effects"].append((self._id, line["seq"], item, "file.changed", text(name), None))
 
     def _git_committed(self, line: Line, data: dict[str, Any]) -> None:
         files = data.get("files")
@@ -357,6 +370,7 @@ _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
     "policy.checked": Rows._policy_checked,
     "artifact.created": Rows._artifact_created,
     "effect.observed": Rows._effect_observed,
+    "note.added": Rows._note_added,
     "git.committed": Rows._git_committed,
     "gap.noted": Rows._gap_noted,
 }

@@ -18,7 +18,7 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "output.written":
             return words(data.get("text")).strip("\n")
         case "effect.observed":
-            return words(data.get("target"))
+            return _effect(data, resolve)
         case "ambient.read":
             return reads.told(data)
         case "git.committed":
@@ -43,6 +43,26 @@ def unseen(data: dict[str, Any], resolve: Resolve | None) -> str:
         inside = f"what happens inside Python{f' {version}' if version else ''} ({words(detail.get('executable'))})"
         return f"{inside}: {why}" if why else inside
     return " ".join(filter(None, (words(detail.get(name)) for name in ("source", "where")))) or "something"
+
+
+def files_changed(data: dict[str, Any], resolve: Resolve | None) -> int:
+    """Count the files of the note that says what changed in the working tree."""
+    told = mapping(text.followed(data.get("data"), resolve))
+    lists = [text.followed(told.get(name), resolve) for name in ("files", "altered", "undone", "new", "gone")]
+    return sum(len(names) for names in lists if isinstance(names, list))
+
+
+def _effect(data: dict[str, Any], resolve: Resolve | None) -> str:
+    """Say what was done to what: of a process the command, of a name that changed the new one."""
+    target, detail = words(data.get("target")), mapping(text.followed(data.get("detail"), resolve))
+    argv, to, times = text.followed(detail.get("argv"), resolve), detail.get("to"), detail.get("times")
+    if isinstance(argv, list):
+        said = " ".join(words(word) for word in argv)
+    elif isinstance(detail.get("signal"), int):
+        said = f"{target} with signal {detail['signal']}"
+    else:
+        said = f"{target} → {words(to)}" if to else target
+    return f"{said} ({times}×)" if isinstance(times, int) else said
 
 
 def mcp_side(data: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
+from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.event.reads import count
 from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
@@ -172,6 +172,10 @@ class Timeline:
                 summary.wrote_stderr = True
                 last = words(data.get("text")).rstrip().rpartition("\n")[2].strip()
                 self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
+            case "effect.observed" if isinstance(what := data.get("what"), str):
+                summary.effects[what] = summary.effects.get(what, 0) + 1
+            case "note.added" if words(data.get("text")).startswith(TREE_CHANGED):
+                summary.files_changed = points.files_changed(data, self._resolve)
             case "run.invalidated":
                 summary.invalidated = {"seq": event.seq, "why": data.get("why"), "by": data.get("by")}
             case "ambient.read":

@@ -73,7 +73,8 @@ def test_a_transport_that_nobody_records_is_named_once(kind: str) -> None:
     gaps, sent = told()
     assert sent == 0
     assert [(gap["reason"], gap["count"]) for gap in gaps] == [("not_captured", 0)]
-    where = gaps[0]["detail"]["where"]
+    where, _, line = gaps[0]["detail"]["where"].partition(" at ")
+    assert line.startswith("tests.capture.clients.test_httpx_clients:")
     assert where.endswith("test_httpx_clients.Own to http://model.test")
 
 

@@ -54,7 +54,7 @@ def patched() -> Any:
 
 def gaps() -> list[Any]:
     return [
-        (event.data["detail"]["source"], event.data["detail"]["where"])
+        (event.data["detail"]["source"], event.data["detail"]["where"].partition(" at ")[0])
         for event in playhead.load("@last").events()
         if event.kind == "gap.noted"
     ]

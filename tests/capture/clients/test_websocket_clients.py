@@ -69,7 +69,7 @@ CLIENTS = [by_sync, by_asyncio, by_aiohttp, by_websocket_client]
 
 def gaps() -> list[Any]:
     return [
-        (event.data["detail"]["source"], event.data["detail"]["where"])
+        (event.data["detail"]["source"], event.data["detail"]["where"].partition(" at ")[0])
         for event in playhead.load("@last").events()
         if event.kind == "gap.noted"
     ]

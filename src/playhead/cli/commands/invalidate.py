@@ -23,7 +23,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found.invalidate(args.why, args.by)
     state = found.readiness()
     if out.json:
-        out.emit({"run": found.id, "why": args.why, "replayable": state.replayable, "reasons": state.reasons})
+        answer = {"replayable": state.replayable, "reasons": state.reasons, "not_captured": state.not_captured}
+        out.emit({"run": found.id, "why": args.why, **answer})
     else:
         out.print(f"{found.id} will not be played back any more: {state.detail['manually_invalidated']}")
     return 0

@@ -171,6 +171,8 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         **_counts(summary),
         "lost": lost,
         "gaps": summary.gaps,
+        "effects": summary.effects,
+        "files_changed": summary.files_changed,
         "not_captured": summary.not_captured,
         "not_attached": launched.not_attached,
         "redacted": summary.redacted,
@@ -216,6 +218,10 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
         lines.append(f"  it started {child.name}: {_child_told(child)} ({id})")
     if len(children) > _CHILDREN_SHOWN:
         lines.append(f"  … and {text.several(len(children) - _CHILDREN_SHOWN, 'run')} more; `playhead ls` has them all")
+    if summary.effects:
+        lines.append(f"  effects: {_counted(summary.effects)}")
+    if summary.files_changed:
+        lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
     if summary.redacted:
         lines.append(f"  redacted: {_counted(summary.redacted)}")
     lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
