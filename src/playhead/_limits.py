@@ -29,6 +29,7 @@ RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, si
 # Traffic
 CONVERSATIONS_MAX: Final = 1024  # in one run, that are followed at once; of more the oldest are no longer
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is kept, and that is counted
+PROCESS_BYTES_MAX: Final = 64 * 1024 * 1024  # that pass through the pipes of one process; the rest is not kept
 
 # Reads
 READS_MAX: Final = 1_000_000  # in one run, of clocks, random numbers, variables, files; the rest is named as a gap

@@ -7,6 +7,7 @@ down unseen. Where the program makes an environment of its own, it is added on t
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -30,23 +31,26 @@ class Handed(NamedTuple):
     ear: str  # where to tell what is secret, as `telling` writes it; may be empty
     rules: str  # what the launcher was told to redact, as `settings.handed_on` writes it; may be empty
     packages: tuple[str, ...]
+    at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
 
     @classmethod
     def read(cls, folder: str, fields: Sequence[str]) -> Handed:
         """Read what `value` wrote."""
-        parent, _, process = fields[2].partition("/")
+        parent, _, rest = fields[2].partition("/")
+        process, _, at = rest.partition("/")
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
-        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], tuple(fields[5:]))
+        span = at if at.isdecimal() else ""
+        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], tuple(fields[5:]), span)
 
     def value(self) -> str:
         """Return the content of the variable."""
-        parent = f"{self.parent}/{self.process}" if self.parent else ""
+        parent = f"{self.parent}/{self.process}/{self.at}".rstrip("/") if self.parent else ""
         return os.pathsep.join((self.tag, self.report, parent, self.ear, self.rules, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
         """Return what a process of this run hands on."""
-        return self._replace(parent=run, process=process)
+        return self._replace(parent=run, process=process, at=self.at if run == self.parent else "")
 
     def run_of_process(self, process: int) -> str | None:
         """Return the run that this very process was recorded in before it became another program."""
@@ -59,6 +63,13 @@ class Handed(NamedTuple):
         return {"PYTHONPATH": path, VARIABLE: self.value()}
 
 
+class _Starting(threading.local):
+    """What a thread is starting right now: the run and the span of a process."""
+
+    at: tuple[str, str | None] | None = None
+
+
+starting = _Starting()
 _now: Handed | None = None
 _patches = Patches()
 
@@ -98,7 +109,10 @@ def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if _now is None or VARIABLE in texts:
         return environment
     ours = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
-    return {**ours, **texts, **_now.variables(texts)}
+    handed, at = _now, starting.at
+    if at is not None and at[0] == handed.parent:
+        handed = handed._replace(at=at[1] or "")
+    return {**ours, **texts, **handed.variables(texts)}
 
 
 def _fork_exec(original: Any) -> Any:

@@ -107,11 +107,19 @@ def _of_mcp(data: dict[str, Any]) -> tuple[str | None, Any]:
     return data.get("method"), [bool(data.get("from_server")), params or None]
 
 
+def _of_process(data: dict[str, Any]) -> tuple[str | None, Any]:
+    """Ask for a command and how to run it; not for the environment, nor for the folder where it was not given."""
+    how = dict(data.get("options") or {})
+    if data.get("shell"):
+        how["shell"] = True
+    return None, [data.get("argv"), data.get("stdin"), *([how] if how else [])]
+
+
 # What each kind of call asks, from its plain data: its name and its input, for `call_key`.
 ASKED: dict[str, Callable[[dict[str, Any]], tuple[str | None, Any]]] = {
     "model.invoked": lambda data: (data.get("model"), data.get("request")),
     "tool.called": lambda data: (data.get("name"), data.get("input")),
     "mcp.requested": _of_mcp,
     "http.sent": lambda data: (data.get("method"), [data.get("url"), data.get("body")]),
-    "process.started": lambda data: (None, [data.get("argv"), data.get("stdin")]),
+    "process.started": _of_process,
 }

@@ -229,9 +229,13 @@ class ProcessStarted(Payload):
 
     KIND = "process.started"
     PHASE = "opens"
-    argv: list[str]
-    cwd: str | None = None
-    stdin: Any = None
+    argv: list[str]  # a command for the shell is one entry
+    shell: bool = False  # which is /bin/sh, unless the options name another
+    cwd: str | None = None  # the folder that it starts in, given or not
+    options: dict[str, Any] = {}  # what else was asked for, as it was given: cwd, executable, user, umask, …
+    env: dict[str, Any] = {}  # what differs from the variables of whoever starts it; null for one it does not get
+    streams: dict[str, str] = {}  # where stdin, stdout and stderr lead, if not where ours do: pipe, null, stdout, …
+    stdin: Any = None  # known before the start
 
 
 class ProcessExited(Payload):
@@ -242,6 +246,15 @@ class ProcessExited(Payload):
     status: Status
     exit_code: int | None = None
     output: Any = None
+    stdin: Any = None  # what was written to its pipe
+    stdout: Any = None  # what was read from it: the bytes of the pipe, as text where they are UTF-8
+    stderr: Any = None
+    chunks: dict[str, Any] = {}  # by stream: sizes and at_us, as of an answer over HTTP
+    pid: int | None = None
+    exit_us: int | None = None  # when the exit was known, since the start
+    polls: int | None = None  # how often it was asked whether it had ended, and had not
+    signals: list[Any] = []  # that the agent sent it: signal, at_us
+    wait_status: int | None = None  # what os.system returned
     error: dict[str, Any] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Watch the libraries that speak HTTP and the frameworks of agents, from the opening of the first run to the last end.
+"""Watch what speaks HTTP, what starts processes and the frameworks of agents, as long as a run is open.
 
 Each library has one small file with the modules it waits for and a function that patches them. Nothing is imported
 here that the agent has not imported itself.
@@ -72,6 +72,10 @@ WATCHED: dict[str, tuple[str, ...]] = {
     ),
     "frameworks.openai_agents": ("agents.run",),
     "frameworks.pydantic_ai": ("pydantic_ai.toolsets.combined", "pydantic_ai.toolsets.function", "pydantic_ai.agent"),
+    "processes.popen": ("subprocess",),
+    "processes.system": ("os",),
+    "processes.loops": ("asyncio.base_subprocess", "asyncio.unix_events", "asyncio.subprocess"),
+    "processes.trios": ("trio._subprocess", "trio._unix_pipes"),
 }
 
 _lock = threading.RLock()

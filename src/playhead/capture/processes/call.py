@@ -1,0 +1,262 @@
+"""Record one process, whoever starts it: the question, what goes through its pipes, how it ends.
+
+`begin` writes `process.started` before the process is started. `process.exited` is written when the exit is known and
+the agent has come to the end of the output that it holds, or closed it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from playhead import _limits
+from playhead.capture import abandoned, callers, guard
+from playhead.capture.processes import kept
+from playhead.capture.scope import Scope, current, live, muted
+from playhead.capture.spans import outcome
+from playhead.event import kinds
+from playhead.event.keys import ASKED
+from playhead.event.plain import describe_error
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
+_KIND = "process.started"
+_RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the process did, or before all was read"}
+_LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
+# What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
+_STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "concurrent"})
+_RUNS = frozenset({"threading", "concurrent.futures.thread", "asyncio.events", "trio._core._run"})
+
+
+def for_agent(frame: FrameType | None) -> bool:
+    """Say whether a process that is started by this code is the agent's, or one of infrastructure or of ours."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if not isinstance(module, str) or module in _RUNS:
+            return True
+        if module.partition(".")[0] not in _STARTS:
+            sort = callers.sort_of(module)
+            if sort != callers.PASSES:
+                return sort == callers.AGENT
+        frame = frame.f_back
+    return True
+
+
+def begin(frame: FrameType | None, describe: Callable[[ProcessCall], dict[str, Any]]) -> ProcessCall | None:
+    """Record that a process is started now, by the code of a frame; None where nothing is to be recorded."""
+    if muted.get() or not for_agent(frame):
+        return None
+    abandoned.settle()
+    scope = live()
+    if scope is None or not scope.recording.captures:
+        return None
+    if abandoned.collecting():
+        scope.recording.lose("in_finaliser")
+        return None
+    call = ProcessCall(scope)
+    call.open(describe)
+    return call
+
+
+class Flow:
+    """What passes through one pipe, piece by piece, and when."""
+
+    __slots__ = ("call", "handed", "name", "open", "pieces", "times")
+
+    def __init__(self, call: ProcessCall, name: str) -> None:
+        self.call = call
+        self.name = name  # stdin, stdout, stderr
+        self.pieces: list[bytes] = []
+        self.times: list[int] = []
+        self.open = True
+        self.handed = False  # the number of its descriptor, to the agent's own code
+
+    def took(self, data: bytes, at: int | None = None) -> None:
+        """Take in a piece, as it was read or written; `at` is when, if not now."""
+        call = self.call
+        if call.done:
+            return
+        call.size += len(data)
+        if call.size > _limits.PROCESS_BYTES_MAX:
+            room = _limits.PROCESS_BYTES_MAX - (call.size - len(data))
+            if room <= 0:
+                return
+            data = data[:room]
+        self.pieces.append(data)
+        self.times.append(time.monotonic_ns() if at is None else at)
+
+    def ended(self) -> None:
+        """Take in that nothing comes any more, or that the agent will not read it."""
+        if self.open:
+            self.open = False
+            self.call.settle()
+
+
+class ProcessCall:
+    """One process, from before its start to its end."""
+
+    __slots__ = (
+        "__weakref__", "_code", "_known", "_left", "_pid", "_program", "_scope", "_span", "_start",
+        "done", "exit_ns", "flows", "polls", "signals", "size", "talking", "unseen", "wait_status",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._span: str | None = None
+        self._start = time.monotonic_ns()
+        self._program = ""
+        self._pid: int | None = None
+        self._code: int | None = None
+        self._known = self._left = False  # its exit; whether nobody can ask for it any more
+        self.done = False  # its end is recorded
+        self.exit_ns: int | None = None
+        self.flows: dict[str, Flow] = {}
+        self.size = 0  # of all that passed, kept or not
+        self.polls = 0
+        self.signals: list[dict[str, int]] = []
+        self.wait_status: int | None = None
+        self.talking = False  # inside `communicate`, which tells at its end what it read
+        self.unseen: set[str] = set()  # streams that go through pipes or terminals of the agent's own making
+
+    @property
+    def span(self) -> str | None:
+        """Return the span of the call."""
+        return self._span
+
+    @property
+    def recording(self) -> Recording:
+        """Return the run that it is recorded in."""
+        return self._scope.recording
+
+    # What happens to it.
+
+    def open(self, describe: Callable[[ProcessCall], dict[str, Any]]) -> None:
+        """Record that it is about to be started."""
+        recording = self._scope.recording
+        try:
+            fields = describe(self)
+            if env := fields.get("env"):
+                recording.redactor.learn({name: value for name, value in env.items() if value is not None})
+            self._program = next(iter(fields["argv"]), "")
+            parent = self._scope.span
+            self._span = recording.emit_fields(_KIND, fields, parent=parent, opens=True, keyed=ASKED[_KIND])
+        except Exception as problem:
+            guard.absorb(problem, recording, "the start of a process", inside=True)
+        recording.turns.exchanges[id(self)] = weakref.ref(self)
+        self._start = time.monotonic_ns()
+
+    def flow(self, name: str) -> Flow:
+        """Return what notes the traffic of one of its pipes from now on."""
+        self.unseen.discard(name)
+        found = self.flows[name] = Flow(self, name)
+        return found
+
+    def started(self, pid: int | None) -> None:
+        """Take in that it runs."""
+        self._pid = pid
+
+    def failed(self, error: BaseException) -> None:
+        """Record that it could not be started."""
+        self._end(error)
+
+    def asked(self) -> None:
+        """Take in that somebody asked whether it has ended, and it has not."""
+        self.polls += 1
+
+    def signalled(self, number: int) -> None:
+        """Take in that the agent sent it a signal."""
+        self.signals.append({"signal": int(number), "at_us": self._since(time.monotonic_ns())})
+
+    def exited(self, code: int | None) -> None:
+        """Take in how it ended, as soon as the agent can know."""
+        if not self._known:
+            self._known = True
+            self.exit_ns = time.monotonic_ns()
+            self._code = None if code == sys.maxsize else code  # what subprocess says where it cannot know
+            self.settle()
+
+    def left(self) -> None:
+        """Take in that nobody holds the process any more."""
+        self._left = True
+        self.settle()
+
+    def settle(self) -> None:
+        """Record the end where nothing more can come."""
+        if (self._known or self._left) and not self.talking and not self._reading():
+            self._end(None)
+
+    def run_ends(self) -> None:
+        """Record what has come so far, since nothing can be recorded later."""
+        self._end(None)
+
+    def _reading(self) -> bool:
+        return any(flow.open for name, flow in list(self.flows.items()) if name != "stdin")
+
+    def _end(self, error: BaseException | None) -> None:
+        if abandoned.collecting():
+            abandoned.leave(functools.partial(self._end, error))
+            return
+        recording = self._scope.recording
+        # Taken out in one step: of several threads that end it, one goes on. In a forked child it is not there.
+        self.done = True
+        if recording.turns.exchanges.pop(id(self), None) is None:
+            return
+        token = current.set(self._scope)
+        try:
+            self._close(error)
+        except Exception as problem:
+            guard.absorb(problem, recording, "the end of a process", inside=True)
+        finally:
+            current.reset(token)
+            for flow in self.flows.values():
+                flow.pieces, flow.times = [], []  # a pipe that outlives the process does not hold on to what it said
+
+    def _close(self, error: BaseException | None) -> None:
+        recording = self._scope.recording
+        counts: dict[str, int] = {}
+        exited = kinds.ProcessExited(status="ok", exit_code=self._code, pid=self._pid, polls=self.polls or None)
+        exited.exit_us = None if self.exit_ns is None else self._since(self.exit_ns)
+        exited.signals, exited.wait_status = self.signals, self.wait_status
+        members = [member for flow in self.flows.values() if (member := self._keep(flow, exited, counts)) is not None]
+        if error is not None:
+            exited.status, exited.error = outcome(error), describe_error(error)
+        elif not self._known or self._reading():
+            exited.status, exited.error = "cancelled", dict(_LEFT if self._left else _RUN_ENDED)
+        elif self._code:
+            exited.status = "error"
+        recording.count_redacted(counts)
+        self._name_gaps()
+        if self._span is None:
+            recording.lose("unopened_span")
+        else:
+            fields, parent = kinds.as_fields(exited), self._scope.span
+            recording.emit_fields("process.exited", fields, span=self._span, parent=parent, spliced=kept.aside(members))
+
+    def _keep(self, flow: Flow, exited: kinds.ProcessExited, counts: dict[str, int]) -> bytes | None:
+        """Fill in what passed through a pipe; where it is long, return the member of the event that tells of it."""
+        if not flow.pieces:
+            if flow.name != "stdin":
+                setattr(exited, flow.name, "")
+            return None
+        raw, pieces = kept.clean(self._scope.recording, flow.pieces, counts)
+        exited.chunks[flow.name] = kept.told(pieces, flow.times, self._start)
+        value, member = kept.content(self._scope.recording, flow.name, raw)
+        setattr(exited, flow.name, value)
+        return member
+
+    def _name_gaps(self) -> None:
+        recording = self._scope.recording
+        if self.size > _limits.PROCESS_BYTES_MAX:
+            recording.lose("process_output_too_large")
+        outputs = [flow for flow in self.flows.values() if flow.name != "stdin"]
+        for name in sorted(self.unseen.union(flow.name for flow in outputs if flow.handed and not flow.pieces)):
+            recording.not_captured("process", f"{name} of {self._program}, by its descriptor")
+
+    def _since(self, at: int) -> int:
+        return max(0, at - self._start) // 1000
