@@ -62,7 +62,7 @@ MAY_CATCH_ALL = {
     ("testing/demo_agent.py", "work"): "carried over to the thread that waits, which raises it",
     ("_api/recording.py", "_ask"): "a policy that raises denies, and the decision says what it raised",
     ("capture/attach/sitecustomize.py", ""): "the program runs as it would without us; the launcher is told in a file",
-    ("capture/ambient.py", "opening"): "a child that cannot be recorded runs on; the launcher is told in a file",
+    ("capture/ambient.py", "_or_none"): "a child that cannot be recorded runs on; the launcher is told in a file",
     ("capture/hooks_python.py", "_try"): "handed to `problem`, which is capture/guard.py",
     ("cli/main.py", "_answer"): "a mistake of ours is told in one line; PLAYHEAD_DEBUG=1 shows where",
 }

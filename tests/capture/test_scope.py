@@ -69,7 +69,7 @@ def test_what_no_context_names_a_run_for_is_recorded_in_that_of_the_process(
 
     asyncio.run(work())
     lanes = calls(owner.id)
-    assert lanes == {"main": "0", "thread": "0.1", "pool": "0.2", "task": "0.3"}
+    assert lanes == {"main": "0", "thread": "0.1", "pool": "0.2", "task": "0.3.1"}
     assert {event.parent for event in playhead.load(owner.id).events() if event.kind == "tool.called"} == {"0"}
 
 

@@ -4,23 +4,30 @@ Called once, by attach/sitecustomize.py, before the program begins. Which run a 
 below `playhead record`, and every other one that no Python started (a shell script may start several), records into
 the run of the launcher; each of them in a lane of its own. One that a recorded Python starts is a program of the
 agent's: a run of its own, a child of the other, which begins with its first event, since most helpers have nothing to
-record. A process that becomes another program (`exec`) stays in its run.
+record. A process that becomes another program (`exec`) stays in its run. A process of `multiprocessing` is a part of
+its parent: it writes the parent's run, in the lane that it is told (lanes_processes.py).
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
 from playhead.capture import children, clients, effects, hooks, lanes, reads, scope, telling, variables
 from playhead.capture.children import Handed
+from playhead.capture.imports import AfterImport
+from playhead.capture.patches import Patches
 
 if TYPE_CHECKING:
     from playhead.settings import Settings
 
+_TOLD = "playhead"  # where lanes_processes.py tells, among what multiprocessing tells a child
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
 AMBIENT_VARIABLE = "PLAYHEAD_AMBIENT"  # the setting; "0" is set by `playhead record` where it shall not be
 
@@ -35,7 +42,10 @@ def attach(folder: str, handed: list[str]) -> None:
 
         settings.inherit(given.rules)
     run = named if is_run_id(named) else given.run_of_process(os.getpid())
-    if run is not None:
+    if _is_part("spawn") or _is_part("forkserver"):
+        _Spawned(given).watch()
+        children.pass_on(given.by(given.parent, 0))
+    elif run is not None:
         _join(run, given.report)
         children.pass_on(given.by(run, os.getpid()))
     elif given.parent:
@@ -84,9 +94,10 @@ def _join(run: str, report: str) -> None:
     fields = {"text": text, "data": {"attached": said}}
     recording.emit_fields("note.added", fields, parent="0", sealing=count)
     process = scope.Ambient(lambda: recording, lane=scope.Lane(str(before), recording.tap))
+    process.leaving = functools.partial(_leave, recording, report)
     _speak(process)
     process.scope()  # it is open already
-    atexit.register(_leave, recording, report)
+    atexit.register(process.leaving)
 
 
 def _speak(process: scope.Ambient) -> None:
@@ -122,6 +133,18 @@ def _tell(report: str, text: str) -> None:
         pass  # the launcher is gone, and nobody counts any more
 
 
+def _or_none(report: str, opening: Callable[[], Any]) -> Any:
+    """Return what was opened; None where that cannot be, and the launcher is told why."""
+    try:
+        return opening()
+    except Refused:
+        return None
+    except Exception as problem:
+        why = " ".join(str(getattr(problem, "message", problem)).split())
+        _tell(report, "\t".join(("not attached", sys.version.split()[0], sys.executable, why)) + "\n")
+        return None
+
+
 def _wait_for_events(given: Handed) -> None:
     """Be ready to open a run of our own, below the one that this process was started from.
 
@@ -132,22 +155,12 @@ def _wait_for_events(given: Handed) -> None:
         origin["at"] = int(given.at)
 
     def opening() -> Any:
-        try:
-            recording = _open_child(origin)
-        except Refused:
-            return None
-        except Exception as problem:
-            facts = (
-                sys.version.split()[0],
-                sys.executable,
-                " ".join(str(getattr(problem, "message", problem)).split()),
-            )
-            _tell(given.report, "\t".join(("not attached", *facts)) + "\n")
-            return None
-        if tap is not None:
-            reads.hand_over(tap, recording)
-        children.pass_on(given.by(recording.id, 0))
-        atexit.register(_finish, recording)
+        recording = _or_none(given.report, lambda: _open_child(origin))
+        if recording is not None:
+            if tap is not None:
+                reads.hand_over(tap, recording)
+            children.pass_on(given.by(recording.id, 0))
+            atexit.register(_finish, recording)
         return recording
 
     tap = None
@@ -159,6 +172,62 @@ def _wait_for_events(given: Handed) -> None:
     clients.install()
     effects.install()  # what either sees first opens the run
     variables.tell_all()  # what it writes is recorded in any case
+
+
+class _Spawned:
+    """Wait to be told by multiprocessing that this process is a part of the one that started it."""
+
+    def __init__(self, given: Handed) -> None:
+        self._given = given
+        self._patches = Patches()
+
+    def watch(self) -> None:
+        """Begin to wait."""
+        AfterImport({"multiprocessing.spawn": self._patch}).install()
+
+    def _patch(self, module: ModuleType) -> None:
+        self._patches.replace(module, "prepare", self._prepare)
+
+    def _prepare(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def prepare(data: dict[str, Any]) -> None:
+            told = data.pop(_TOLD, None)
+            if told is not None:
+                self._belong(told)
+            elif not _is_part("forkserver"):
+                _wait_for_events(self._given)
+            original(data)
+
+        return prepare
+
+    def _belong(self, told: dict[str, str]) -> None:
+        """Record into the run of the parent from now on."""
+        given = self._given.by(told["run"], os.getpid())
+        children.pass_on(given)
+        recording = _or_none(given.report, lambda: _join_told(told))
+        if recording is None:
+            return
+        lane = scope.Lane(told["lane"], recording.tap)
+        process = scope.Ambient(lambda: recording, lane=lane, span=told["span"] or None)
+        process.leaving = functools.partial(_leave, recording, given.report)
+        _speak(process)
+        process.scope()  # it is open already
+        atexit.register(process.leaving)
+        variables.tell_all()
+
+
+def _join_told(told: dict[str, str]) -> Any:
+    from playhead.capture import handing
+
+    recording = handing.join(told)
+    if recording is None:
+        raise Refused("its run has ended")
+    return recording
+
+
+def _is_part(module: str) -> bool:
+    """Say whether this interpreter was started by a part of multiprocessing."""
+    return any(part.startswith(f"from multiprocessing.{module} import ") for part in sys.orig_argv)
 
 
 def _open_child(origin: dict[str, Any]) -> Any:

@@ -87,6 +87,11 @@ def pass_on(handed: Handed) -> None:
         _watch.install()
 
 
+def passing_on() -> bool:
+    """Say whether a Python that is started now will be attached."""
+    return _now is not None
+
+
 def stop() -> None:
     """Pass nothing on any more, and restore what was patched."""
     global _now
@@ -118,6 +123,9 @@ def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
 def _fork_exec(original: Any) -> Any:
     def fork_exec(*arguments: Any) -> Any:
         kept, listed = arguments[3], arguments[5]  # b"NAME=value", or None for the environment of the process
+        if listed is None and _is_tracker(arguments[0]):
+            plain = [b"%b=%b" % pair for pair in os.environb.items()]  # which has nothing of ours
+            return original(*arguments[:5], plain, *arguments[6:])
         if _now is not None and (ear := telling.descriptor()) is not None:
             kept = tuple(sorted({*kept, ear}))  # also where all others are closed
         pairs = dict(os.environb) if listed is None else dict(entry.partition(b"=")[::2] for entry in listed)
@@ -125,6 +133,11 @@ def _fork_exec(original: Any) -> Any:
         return original(*arguments[:3], kept, arguments[4], completed, *arguments[6:])
 
     return fork_exec
+
+
+def _is_tracker(argv: Any) -> bool:
+    """Say whether this is the process by which multiprocessing cleans up: it runs no code of the program's."""
+    return any(b"from multiprocessing.resource_tracker import " in os.fsencode(part) for part in argv)
 
 
 def _execve(original: Any) -> Any:

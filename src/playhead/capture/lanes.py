@@ -1,31 +1,213 @@
-"""Carry the scope into threads, executors and tasks, and give each a lane when it is spawned.
+"""Give all that runs beside something else a lane when it is begun, carry the scope into it, and tell when it ends.
 
-Patched while a run is open, restored by identity when the last one closes. Pool workers get no lane: when they start is
-a matter of chance. The work submitted to them does.
+Patched while a run is open, restored by identity when the last one closes. A lane is given where the agent asks for the
+work: when a task is created, when something is handed to a pool, when a thread or process is started. The workers of
+pools get no number: when they start is a matter of chance. The agent's own context variables are what they would be
+without us: only ours are set where the work begins.
 """
 
 from __future__ import annotations
 
-import contextvars
 import functools
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, ModuleType
+from contextvars import ContextVar, Token
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from playhead.capture import forks, guard, spawning
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.capture.scope import Scope, ambient, ambient_lane, current, muted, policies
+from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
 
-_lock = threading.Lock()
+# By the file that patches it: the modules that are waited for. Imported by whoever uses them: asyncio loads ssl, which
+# a program may want to patch before that.
+WATCHED: dict[str, tuple[str, ...]] = {
+    "lanes_asyncio": ("asyncio.base_events", "uvloop"),
+    "lanes_pools": ("concurrent.futures.thread", "multiprocessing.pool", "concurrent.futures.process"),
+    "lanes_processes": (
+        "multiprocessing.process",
+        "multiprocessing.spawn",
+        "multiprocessing.popen_fork",
+        "multiprocessing.popen_forkserver",
+    ),
+    "lanes_trio": ("trio._core._run", "trio._threads", "anyio._backends._asyncio"),
+}
+Tokens = list[tuple[ContextVar[Any], Token[Any]]]
+_CARRIED: tuple[ContextVar[Any], ...] = (current, ambient_lane, policies, muted, wrapped)
+
+_lock = threading.RLock()
 _open = 0
 _patches = Patches()
 _watch: AfterImport | None = None
 _era = 0  # of patches: what an earlier one put below somebody else's is not to speak again
-_submitting = threading.local()
-_forking: contextvars.Context | None = None
 laneless: set[CodeType] = set()  # coroutines that a framework starts as often as chance has it, and that tell nothing
+# Called when a lane ends, in whichever thread that happens, with the lane that waits for it, the lane itself, and "ok",
+# "error" or "cancelled".
+on_end: Callable[[Lane, Lane, str], None] | None = None
+
+
+class _Local(threading.local):
+    quiet = False  # a pool starts its workers now, and what they do is carried into them piece by piece
+    given: Start | None = None  # what was begun further up, for work that is handed down now
+    starting: Start | None = None  # the process that is being started
+
+
+local = _Local()
+_forking: dict[int, Start | None] = {}  # by thread: two may fork at once
+
+
+class Start:
+    """Work that begins: what it finds in its context that its starter does not have, and its lane."""
+
+    __slots__ = ("_carried", "changed", "child", "parent")
+
+    def __init__(
+        self, changed: tuple[tuple[ContextVar[Any], Any], ...], parent: Lane | None = None, child: Lane | None = None
+    ) -> None:
+        self.changed = changed
+        self.parent, self.child = parent, child
+        self._carried = changed
+
+    def carry(self) -> Start:
+        """Take along what the context here holds of ours, for a thread, which begins with nothing."""
+        values: dict[ContextVar[Any], Any] = {variable: variable.get() for variable in _CARRIED}
+        values.update(self.changed)
+        self._carried = tuple(values.items())
+        return self
+
+    def at(self, lane: Lane) -> Start:
+        """Return the same with another lane: that of one item among many."""
+        changed = tuple(
+            (variable, value._replace(lane=lane) if isinstance(value, Scope) else lane)
+            for variable, value in self.changed
+        )
+        other = Start(changed, self.parent, lane)
+        values: dict[ContextVar[Any], Any] = dict(self._carried)
+        values.update(changed)
+        other._carried = tuple(values.items())
+        return other
+
+    def enter(self) -> Tokens:
+        """Have what changes in force in the present context; `leave` ends that."""
+        return [(variable, variable.set(value)) for variable, value in self.changed]
+
+    def settle(self) -> None:
+        """Have it in force in the present context for good."""
+        for variable, value in self._carried:
+            variable.set(value)
+
+    def within(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call something in the present context, with all that was taken along in force."""
+        tokens = [(variable, variable.set(value)) for variable, value in self._carried]
+        try:
+            return function(*args, **kwargs)
+        finally:
+            leave(tokens)
+
+    def run(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work in its lane and tell when it has ended."""
+        return self.within(self.finish, function, *args, **kwargs)
+
+    def finish(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work and tell when it has ended, before whoever waits for it can go on."""
+        if self.child is None or on_end is None:
+            return function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            self.end(error)
+            raise
+        self.end(None)
+        return result
+
+    def end(self, error: BaseException | None) -> None:
+        """Tell how the work ended."""
+        if self.child is not None and self.parent is not None and on_end is not None:
+            from playhead.capture.spans import outcome
+
+            ended(self.parent, self.child, outcome(error))
+
+    def tell(self, outcome: str) -> None:
+        """Tell how the work ended, where there is no exception to see it from."""
+        if self.child is not None and self.parent is not None:
+            ended(self.parent, self.child, outcome)
+
+
+def leave(tokens: Tokens) -> None:
+    """Take back what was put in force."""
+    for variable, token in tokens:
+        variable.reset(token)
+
+
+def ended(parent: Lane, child: Lane, outcome: str) -> None:
+    """Tell whoever listens that what ran in a lane is over."""
+    if on_end is not None:
+        on_end(parent, child, outcome)
+
+
+def begin(ask: Callable[[FrameType | None], int] = spawning.asked) -> Start | None:
+    """Prepare for work that begins here: with a lane of its own if a run is open; None if there is nothing to carry."""
+    scope, process = current.get(), ambient()
+    if scope is None and process is None:
+        return Start(()) if policies.get() else None
+    if local.given is not None:
+        return local.given
+    if muted.get():
+        return Start(())  # the tasks of an HTTP client are as many as chance has it, and tell nothing
+    how = ask(sys._getframe(1))
+    lane = scope.lane if scope is not None else process.lane_here()  # type: ignore[union-attr]
+    if how == spawning.SAME:
+        return Start(())
+    child = lane.spawn() if how == spawning.OWN else lane.aside()
+    start = Start(_in_lane(scope, child))
+    if how == spawning.OWN:
+        start.parent, start.child = lane, child
+    return start
+
+
+def _in_lane(scope: Scope | None, lane: Lane) -> tuple[tuple[ContextVar[Any], Any], ...]:
+    """Return what to set for work in a lane. What begins inside a turn belongs to it."""
+    if scope is not None:
+        # But for where a conversation goes on in one task after another.
+        turns = scope.recording.turns
+        inside = scope if scope.span in turns.single else turns.inside(scope)
+        return ((current, Scope(scope.recording, inside.span, lane)),)
+    process = ambient()
+    if process is not None and process.recording is not None and process.recording.turns.open:
+        there = process.scope()
+        if there is not None and (inside := there.recording.turns.inside(there)) is not there:
+            return (ambient_lane, lane), (current, Scope(there.recording, inside.span, lane))
+    return ((ambient_lane, lane),)
+
+
+def is_here(there: Callable[[ContextVar[Any]], Any]) -> bool:
+    """Say whether a context, asked for one variable after the other, speaks in the lane that the present one does."""
+    scope, other = current.get(), there(current)
+    if scope is not None or other is not None:
+        return scope is not None and other is not None and scope.lane is other.lane
+    return ambient_lane.get() is there(ambient_lane)
+
+
+def submitted(submit: Callable[..., Any], *args: Any, lane: bool = True, **kwargs: Any) -> Any:
+    """Call what submits work with the one lane of the work in force, or the lane that is here.
+
+    For executors that copy the context themselves: the lane that the pool below would give is not seen in the copy.
+    """
+    if current.get() is None and ambient() is None:
+        return submit(*args, **kwargs)
+    start = begin() if lane else Start(())
+    assert start is not None, "something is recorded"
+    before, local.given = local.given, start
+    tokens = start.enter()
+    try:
+        return submit(*args, **kwargs)
+    finally:
+        leave(tokens)
+        local.given = before
 
 
 def install() -> None:
@@ -36,8 +218,9 @@ def install() -> None:
         if _open == 1:
             _era += 1
             _patches.replace(threading.Thread, "start", _start)
-            # Imported by whoever uses them: asyncio loads ssl, which a program may want to patch before that.
-            _watch = AfterImport({"concurrent.futures.thread": _patch_executor, "asyncio.base_events": _patch_loop})
+            _watch = AfterImport(
+                {name: functools.partial(_patch, part) for part, names in WATCHED.items() for name in names}
+            )
             _watch.install()
 
 
@@ -52,116 +235,76 @@ def uninstall() -> None:
             _patches.restore()
 
 
-def _patch_executor(module: ModuleType) -> None:
-    _patches.replace(module.ThreadPoolExecutor, "submit", _submit)
+def era() -> int:
+    """Return which patches are the present ones."""
+    return _era
 
 
-def _patch_loop(module: ModuleType) -> None:
-    _patches.replace(module.BaseEventLoop, "create_task", _create_task)
-
-
-def child_context() -> contextvars.Context | None:
-    """Return the context for work that begins here: with a lane of its own if a run is open; None if nothing is."""
-    scope, process = current.get(), ambient()
-    if scope is None and process is None and not policies.get():
-        return None
-    if getattr(_submitting, "given", False):
-        return None  # the context that the work will run in is made
-    context = contextvars.copy_context()
-    if muted.get():
-        return context  # tasks of an HTTP client are as many as chance has it, and tell nothing
-    if scope is not None:
-        # What begins inside a turn belongs to it, but for where a conversation goes on in one task after another.
-        turns = scope.recording.turns
-        inside = scope if scope.span in turns.single else turns.inside(scope)
-        context.run(current.set, Scope(scope.recording, inside.span, scope.lane.spawn()))
-    elif process is not None:
-        lane = process.lane_here().spawn()
-        context.run(ambient_lane.set, lane)
-        if process.recording is not None and process.recording.turns.open and (there := process.scope()) is not None:
-            inside = there.recording.turns.inside(there)
-            if inside is not there:
-                context.run(current.set, Scope(there.recording, inside.span, lane))
-    return context
-
-
-def submitted(submit: Callable[..., Any], *args: Any, lane: bool = True, **kwargs: Any) -> Any:
-    """Call what submits work in a copy of its context, so that this copy has the one lane of the work; or no own lane.
-
-    For executors that copy the context themselves: the lane that the pool below would give is not seen in the copy.
-    """
-    recorded = current.get() is not None or ambient() is not None
-    context = contextvars.copy_context() if recorded and not lane else child_context()
-    if context is None:
-        return submit(*args, **kwargs)
-    before = getattr(_submitting, "given", False)
-    _submitting.given = True
-    try:
-        return context.run(submit, *args, **kwargs)
-    finally:
-        _submitting.given = before
+def _patch(part: str, module: ModuleType) -> None:
+    with _lock:
+        if _open:
+            try:
+                importlib.import_module(f"playhead.capture.{part}").patch(module, _patches)
+            except Exception as problem:  # a release of the library that has another shape than those we know
+                guard.not_captured(problem, f"lanes of {module.__name__}", forks.recordings())
 
 
 def _start(original: Any) -> Any:
-    era = _era
+    made = _era
 
     @functools.wraps(original)
     def start(self: threading.Thread) -> None:
-        if era == _era and not getattr(_submitting, "now", False):
-            context, run = child_context(), self.run
-            if context is not None:
-                self.run = lambda: context.run(run)  # type: ignore[method-assign]
-        original(self)
+        begun = None if made != _era or local.quiet else begin(spawning.started)
+        if begun is None:
+            original(self)
+            return
+        begun.carry()
+        own, run = self.__dict__.get("run"), self.run
+
+        def restore() -> None:
+            """Let the thread have the method again that it would have without us."""
+            if self.__dict__.get("run") is in_lane:
+                del self.run
+                if own is not None:
+                    self.run = own  # type: ignore[method-assign]
+
+        def in_lane() -> None:
+            restore()
+            begun.run(run)
+
+        self.run = in_lane  # type: ignore[method-assign]
+        try:
+            original(self)
+        except BaseException:
+            restore()
+            raise
 
     return start
 
 
-def _submit(original: Any) -> Any:
-    era = _era
-
-    @functools.wraps(original)
-    def submit(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        context = child_context() if era == _era else None
-        if context is None:
-            return original(self, function, *args, **kwargs)
-        _submitting.now = True
-        try:
-            return original(self, context.run, function, *args, **kwargs)
-        finally:
-            _submitting.now = False
-
-    return submit
-
-
-def _create_task(original: Any) -> Any:
-    era = _era
-
-    @functools.wraps(original)
-    def create_task(self: Any, coro: Any, **options: Any) -> Any:
-        if era != _era or options.get("context") is not None or getattr(coro, "cr_code", None) in laneless:
-            return original(self, coro, **options)
-        if (context := child_context()) is not None:
-            # The task copies the context that it is made in. A task factory of the agent may know no `context`.
-            return context.run(original, self, coro, **options)
-        return original(self, coro, **options)
-
-    return create_task
-
-
 def _before_fork() -> None:
-    global _forking
-    _forking = child_context()
+    process = ambient()
+    if process is not None and current.get() is None:
+        process.scope()  # both sides write into one run, which has to be there before
+    _forking[threading.get_ident()] = local.starting or begin(spawning.started)
+
+
+def _after_fork_in_parent() -> None:
+    _forking.pop(threading.get_ident(), None)
 
 
 def _after_fork_in_child() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
+    start = _forking.pop(threading.get_ident(), None)
+    _forking.clear()
+    local.starting = local.given = None
+    local.quiet = False
     if (process := ambient()) is not None:
         process.after_fork()
-    if _forking is not None:
-        current.set(_forking.get(current))
-        ambient_lane.set(_forking.get(ambient_lane))
+    if start is not None:
+        start.settle()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -13,19 +13,29 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """The logical lineage of a task or thread, by spawn order: `0`, `0.1`, `0.1.3`."""
+    """The logical lineage of a task or thread, by spawn order: `0`, `0.1`, `0.1.3`.
 
-    __slots__ = ("_children", "path", "reads", "tap")
+    What begins when chance has it, as the workers of a pool do, is counted apart: `0.0.1`, `0.0.2`.
+    """
+
+    __slots__ = ("_aside", "_children", "path", "reads", "tap")
 
     def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
         self.tap = tap  # where the run keeps what its lanes read; None where it does not
         self.reads = None if tap is None else tap.pack(path)  # what this lane read since its last event
         self._children = itertools.count(1)  # next() is atomic
+        self._aside: itertools.count[int] | None = None  # most lanes need none
 
     def spawn(self) -> Lane:
         """Return the lane of the next child."""
         return Lane(f"{self.path}.{next(self._children)}", self.tap)
+
+    def aside(self) -> Lane:
+        """Return a lane for what uses up no number of the children."""
+        if self._aside is None:
+            self._aside = itertools.count(1)
+        return Lane(f"{self.path}.0.{next(self._aside)}", self.tap)
 
 
 class Scope(NamedTuple):
@@ -52,11 +62,12 @@ class Ambient:
         opening: Callable[[], Recording | None],
         *,
         lane: Lane | None = None,
-        span: str = "0",
+        span: str | None = "0",
         origin: dict[str, Any] | None = None,
     ) -> None:
         self.lane = lane or Lane()
         self.origin = origin
+        self.leaving: Callable[[], None] | None = None  # to be called by a process that ends without the usual
         self.recording: Recording | None = None
         self._span = span
         self._opening: Callable[[], Recording | None] | None = opening

@@ -1,0 +1,126 @@
+"""Give every task of asyncio a lane when it is created, and tell when it is done."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from contextvars import Context, ContextVar
+from types import CodeType, CoroutineType, ModuleType
+from typing import Any
+
+from playhead.capture import lanes
+from playhead.capture.patches import Patches
+
+# A coroutine that another thread hands to the loop, and its lane, which it gets there: what else that thread begins
+# meanwhile has later numbers.
+_handed_over: ContextVar[tuple[weakref.ref[Any], lanes.Start] | None] = ContextVar("playhead_handed_over", default=None)
+
+
+def patch(module: ModuleType, patches: Patches) -> None:
+    """Put ourselves where tasks are created. The loop of uvloop is a class of its own, with methods of C below."""
+    if module.__name__ == "uvloop":
+        patches.cover(module.Loop, "create_task", _create_task)
+        patches.cover(module.Loop, "call_soon_threadsafe", _call_soon_threadsafe)
+    else:
+        patches.replace(module.BaseEventLoop, "create_task", _create_task)
+        patches.replace(module.BaseEventLoop, "call_soon_threadsafe", _call_soon_threadsafe)
+
+
+def _create_task(original: Any) -> Any:
+    made = lanes.era()
+
+    @functools.wraps(original)
+    def create_task(self: Any, coro: Any, **options: Any) -> Any:
+        if made != lanes.era() or getattr(coro, "cr_code", None) in lanes.laneless or _is_finalisation(coro):
+            return original(self, coro, **options)
+        context = options.get("context")
+        start = _in_its_context(context) if context is not None else _begun(coro)
+        if start is None:
+            return original(self, coro, **options)
+        # The task copies the context that it is made in. A task factory of the agent may know no `context`.
+        tokens = start.enter() if context is None else []
+        try:
+            task = original(self, coro, **options)
+        finally:
+            lanes.leave(tokens)
+        _watch(task, start)
+        return task
+
+    return create_task
+
+
+def _is_finalisation(coro: Any) -> bool:
+    """Say whether this closes an asynchronous generator: for the loop, or for the collector, which strikes anywhere."""
+    return type(coro).__name__ == "async_generator_athrow"
+
+
+def _begun(coro: Any) -> lanes.Start | None:
+    handed = _handed_over.get()
+    if handed is not None and handed[0]() is coro:
+        return handed[1]
+    return lanes.begin()
+
+
+def _in_its_context(context: Context) -> lanes.Start | None:
+    """Give a task that runs in a context of the agent's a lane there, if it was copied here and has none yet.
+
+    A runner of asyncio has one context for everything: what it runs goes on in the lane of whoever runs it.
+    """
+    if sys._getframe(2).f_globals.get("__name__") == "asyncio.runners" or not lanes.is_here(context.get):
+        return None
+    start = lanes.begin()
+    if start is not None and start.changed:
+        try:
+            context.run(start.enter)
+        except RuntimeError:  # somebody is inside of it, and speaks in its lane
+            return None
+    return start
+
+
+def _watch(task: Any, start: lanes.Start) -> None:
+    """Be the first to be called when a task is done: before those who wait for it can go on."""
+    if start.child is None or lanes.on_end is None:
+        return
+
+    def lane_ended(done: Any) -> None:
+        if done.cancelled():
+            start.tell("cancelled")
+        else:
+            start.end(getattr(done, "_exception", None))  # to ask for it would be to have seen it
+
+    if task.done():  # at once, where the loop starts its tasks eagerly
+        lane_ended(task)
+    else:
+        task.add_done_callback(lane_ended)
+
+
+def _call_soon_threadsafe(original: Any) -> Any:
+    made = lanes.era()
+    asyncio_tasks = sys.modules["asyncio.tasks"]
+    handing_over = _inner_code(asyncio_tasks.run_coroutine_threadsafe)
+
+    @functools.wraps(original)
+    def call_soon_threadsafe(self: Any, callback: Any, *args: Any, **options: Any) -> Any:
+        is_one = handing_over is not None and getattr(callback, "__code__", None) is handing_over
+        if made != lanes.era() or not is_one or options.get("context") is not None:
+            return original(self, callback, *args, **options)
+        coro = callback.__closure__[callback.__code__.co_freevars.index("coro")].cell_contents
+        start = lanes.begin() if isinstance(coro, CoroutineType) else None
+        if start is None or start.child is None:
+            return original(self, callback, *args, **options)
+        tokens = [*start.enter(), (_handed_over, _handed_over.set((weakref.ref(coro), start)))]
+        try:
+            return original(self, callback, *args, **options)
+        finally:
+            lanes.leave(tokens)
+
+    return call_soon_threadsafe
+
+
+def _inner_code(function: Any) -> CodeType | None:
+    """Return the code of the function that `asyncio.run_coroutine_threadsafe` has the loop call."""
+    for constant in function.__code__.co_consts:
+        if isinstance(constant, CodeType) and {"coro", "loop"} <= set(constant.co_freevars):
+            return constant
+    return None
