@@ -31,8 +31,11 @@ class Heard:
 class Attachment:
     """The launcher's side of attaching."""
 
-    def __init__(self, ear: str, rules: str) -> None:
-        self._scratch = Path(tempfile.mkdtemp(prefix="playhead-"))
+    def __init__(self, ear: str, rules: str, run: Path) -> None:
+        # In the store, so that a launcher that is killed leaves nothing elsewhere. A path that cannot be handed on is
+        # of no use to anybody.
+        place = None if os.pathsep in str(run) else run.absolute()
+        self._scratch = Path(tempfile.mkdtemp(prefix=".attach-", dir=place))
         if len(rules) > _limits.HANDED_RULES_BYTES_MAX:
             (self._scratch / "rules").write_text(rules)
             rules = f"@{self._scratch / 'rules'}"

@@ -37,7 +37,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
 
 NOT_ATTACHED = "python_not_attached"  # the gap that a Python leaves
 
-_NO_SITE = "it ran no sitecustomize: -I, -E or -S, or a PYTHONPATH set on the way"
+_NO_SITE = "it ran no sitecustomize (-I, -E or -S, or a PYTHONPATH set on the way), or could not reach the store"
 
 
 @dataclass
@@ -85,7 +85,8 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
         raise
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
     ear = Ear()
-    program, attachment = Program(recording, span, ear), Attachment(ear.handed, handed_on(recording.settings))
+    program = Program(recording, span, ear)
+    attachment = Attachment(ear.handed, handed_on(recording.settings), _path(recording))
     try:
         program.start(argv, _environment(recording, attachment))
     except OSError as problem:
