@@ -26,7 +26,7 @@ from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, 
 # By the file that patches it: the modules that are waited for. Imported by whoever uses them: asyncio loads ssl, which
 # a program may want to patch before that.
 WATCHED: dict[str, tuple[str, ...]] = {
-    "lanes_asyncio": ("asyncio.base_events", "uvloop"),
+    "lanes_asyncio": ("asyncio", "asyncio.base_events", "uvloop"),
     "lanes_pools": ("concurrent.futures.thread", "multiprocessing.pool", "concurrent.futures.process"),
     "lanes_processes": (
         "multiprocessing.process",

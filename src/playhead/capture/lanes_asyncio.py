@@ -22,9 +22,16 @@ def patch(module: ModuleType, patches: Patches) -> None:
     if module.__name__ == "uvloop":
         patches.cover(module.Loop, "create_task", _create_task)
         patches.cover(module.Loop, "call_soon_threadsafe", _call_soon_threadsafe)
-    else:
+    elif module.__name__ == "asyncio.base_events":
         patches.replace(module.BaseEventLoop, "create_task", _create_task)
         patches.replace(module.BaseEventLoop, "call_soon_threadsafe", _call_soon_threadsafe)
+    else:
+        tasks = sys.modules["asyncio.tasks"]
+        if hasattr(tasks, "_AsCompletedIterator"):  # from 3.13 on
+            patches.replace(tasks._AsCompletedIterator, "__init__", functools.partial(_in_order, tasks))
+        else:
+            for owner in (tasks, module):
+                patches.replace(owner, "as_completed", functools.partial(_as_completed, tasks))
 
 
 def _create_task(original: Any) -> Any:
@@ -93,6 +100,33 @@ def _watch(task: Any, start: lanes.Start) -> None:
         lane_ended(task)
     else:
         task.add_done_callback(lane_ended)
+
+
+class _InOrder:
+    """What `asyncio.as_completed` was given, as tasks, made in that order and not in that of a set."""
+
+    def __init__(self, tasks: Any, given: Any) -> None:
+        self._tasks, self._given = tasks, given
+
+    def __iter__(self) -> Any:
+        return iter([self._tasks.ensure_future(each) for each in dict.fromkeys(self._given)])
+
+
+def _in_order(tasks: Any, original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, aws: Any, timeout: Any) -> None:
+        original(self, _InOrder(tasks, aws), timeout)
+
+    return __init__
+
+
+def _as_completed(tasks: Any, original: Any) -> Any:
+    @functools.wraps(original)
+    def as_completed(fs: Any, *, timeout: Any = None) -> Any:
+        refused = tasks.futures.isfuture(fs) or tasks.coroutines.iscoroutine(fs)
+        return original(fs if refused else _InOrder(tasks, fs), timeout=timeout)
+
+    return as_completed
 
 
 def _call_soon_threadsafe(original: Any) -> Any:
