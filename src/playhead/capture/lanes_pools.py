@@ -15,7 +15,7 @@ from typing import Any
 
 from playhead.capture import handing, lanes
 from playhead.capture.patches import Patches
-from playhead.capture.scope import Lane, place
+from playhead.capture.scope import Lane, ambient, current, place
 
 _START = "_playhead_start"  # where a future or a result of a pool keeps what was begun
 _MARK = "_playhead"  # where a function on its way to another process says where it belongs
@@ -220,7 +220,8 @@ def _task_in_lane(module: Any, task: Any) -> Any:
 
 def _following(start: lanes.Start, count: int) -> list[lanes.Start]:
     """Return the lanes of a batch, of which the first one is known."""
-    assert start.child is not None, "it was marked with a lane"
+    if start.child is None:
+        return [start] * count
     before, _, first = start.child.path.rpartition(".")
     return [start.at(Lane(f"{before}.{int(first) + each}", start.child.tap)) for each in range(count)]
 
@@ -310,12 +311,18 @@ def _marked(function: Any, start: lanes.Start) -> Any:
 
 
 def _marked_start(function: Any) -> lanes.Start | None:
+    """Return what a worker is to do its work with."""
     told = function.__dict__.get(_MARK) if type(function) is functools.partial else None
-    return None if told is None else handing.start(told)
+    if told is not None:
+        return handing.start(told)
+    # Handed in while no run was open; the one that the worker was started in may have ended.
+    return lanes.Start(((current, None),)) if ambient() is None else None
 
 
 def _plain(marked: Any) -> Any:
     """Return the function that was marked; one that was a partial itself has become one with ours."""
+    if type(marked) is not functools.partial or _MARK not in marked.__dict__:
+        return marked
     if marked.args or marked.keywords:
         return functools.partial(marked.func, *marked.args, **marked.keywords)
     return marked.func
