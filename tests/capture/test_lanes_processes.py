@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,13 @@ def main(context):
 if __name__ == "__main__":
     main(multiprocessing.get_context(sys.argv[1]))
 """
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """Return a folder for temporary files, with a path that is short enough for the sockets of multiprocessing."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -119,7 +128,9 @@ threading.Thread(target=act, args=("thread",)).start()
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_child_that_is_killed_leaves_what_it_did_and_nothing_else(tmp_path: Path, store: Path, method: str) -> None:
+def test_a_child_that_is_killed_leaves_what_it_did_and_nothing_else(
+    tmp_path: Path, store: Path, temporary: Path, method: str
+) -> None:
     main = """
 pool = context.Pool(1)
 assert pool.apply(act, ("work",)) == "work"
@@ -129,8 +140,6 @@ hanging.kill(); hanging.join()
 pool.terminate(); pool.join()
 act("end")
 """
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
     code, out, err = run_program(tmp_path, store, method, main, env={"TMPDIR": str(temporary)})
     assert (code, out, err) == (0, b"", b"")
     run = only_run(store)
@@ -141,9 +150,10 @@ act("end")
     assert not [path for path in run.path.iterdir() if path.name.startswith(".")]
 
 
-def test_a_launcher_that_is_killed_leaves_nothing_outside_the_store(tmp_path: Path, store: Path) -> None:
-    temporary, ready = tmp_path / "temporary", tmp_path / "ready"
-    temporary.mkdir()
+def test_a_launcher_that_is_killed_leaves_nothing_outside_the_store(
+    tmp_path: Path, store: Path, temporary: Path
+) -> None:
+    ready = tmp_path / "ready"
     code = f"import pathlib, time; pathlib.Path({str(ready)!r}).touch(); time.sleep(60)"
     process = start(store, [sys.executable, "-c", code], {"TMPDIR": str(temporary)}, start_new_session=True)
     while not ready.exists():

@@ -219,6 +219,8 @@ class _Spawned:
 def _join_told(told: dict[str, str]) -> Any:
     from playhead.capture import handing
 
+    if _settings().ambient:
+        reads.install()
     recording = handing.join(told)
     if recording is None:
         raise Refused("its run has ended")

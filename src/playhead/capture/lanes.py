@@ -18,7 +18,7 @@ from contextvars import ContextVar, Token
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import forks, guard, spawning
+from playhead.capture import forks, guard, hooks, spawning
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
@@ -300,10 +300,15 @@ def _after_fork_in_child() -> None:
     _forking.clear()
     local.starting = local.given = None
     local.quiet = False
-    if (process := ambient()) is not None:
+    process = ambient()
+    if process is not None:
         process.after_fork()
-    if start is not None:
-        start.settle()
+    if start is None:
+        return
+    start.settle()
+    if process is not None and start.changed and (lane := ambient_lane.get()) is not None:
+        process.lane = lane  # for threads that bring no context
+        hooks.process(lane)
 
 
 if hasattr(os, "register_at_fork"):

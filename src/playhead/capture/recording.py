@@ -166,8 +166,8 @@ class Recording:
                 encoded = spliced.join(encoded, self._held)
             body = encoded if sealing is None else functools.partial(sealing, encoded)
             sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts, before, after)
-            if sealed is None:
-                return None
+            if sealed is None or sealed.seq < 0:  # it will be written, and nothing can refer to it
+                return None if sealed is None else sealed.span
             if self._ledger.cuts == cuts:
                 if news is not None:
                     self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)

@@ -8,6 +8,7 @@ is right, and an event is on its way to the disk before its caller goes on.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -97,14 +98,17 @@ class Ledger:
 
         An opening event without a span id gets its own seq as the id. `data` may be a function of (seq, root), for the
         line that declares both. `cuts` is how often lines had vanished when the event was made: if more have since, it
-        is refused where it refers to others. `before` opens a span around it, `after` closes that. Returns None in a
-        finaliser or signal handler that interrupted an append of its thread: the event is written right after that one.
+        is refused where it refers to others. `before` opens a span around it, `after` closes that. In a finaliser or
+        signal handler that interrupted an append of its thread, the event is written right after that one: what is
+        returned has no place yet (seq -1), and None is returned for what opens no span.
         """
         with self._lock:
             if self._busy:
+                late = opens and span is None and before is None
+                span = os.urandom(8).hex() if late else span  # its seq is not known
                 rest = (span, parent, lane, key, opens, time_us, elapsed_us, cuts, before, after)
                 self._deferred.append(functools.partial(self.append, kind, data, *rest))
-                return None
+                return Sealed(-1, span, -1) if late else None
             self._busy = True
             log = self._log
             known, cuts = None, self.cuts if cuts is None else cuts
