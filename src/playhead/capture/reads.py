@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import _limits
-from playhead.capture import forks, guard, hooks, sources
+from playhead.capture import audit, forks, guard, hooks, lanes, sources
+from playhead.capture.patches import Patches
 from playhead.capture.sources import generators, modules
 from playhead.event import reads as form
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 _lock = threading.RLock()
 _installed = 0
 _asked = False  # by the program itself
+_patches = Patches()
 _taps: set[int] = set()  # of the taps that are open
 
 
@@ -42,6 +47,7 @@ def install() -> None:
         _installed += 1
         if _installed == 1:
             hooks.prepare(_complain)
+            hooks.listen(len(_taps))
             sources.watch_all()
 
 
@@ -74,10 +80,8 @@ def uninstall_once() -> None:
 
 
 def tap_for(recording: Recording) -> Any:
-    """Return where the lanes of a run keep what they read; None where that is not watched, or not wanted."""
-    if not _installed or not recording.captures:
-        return None
-    return open_tap(recording)
+    """Return where the lanes of a run keep what they read, and in which order they ended; None if nothing is wanted."""
+    return open_tap(recording) if recording.captures else None
 
 
 def open_tap(recording: Recording | None = None) -> Any:
@@ -88,6 +92,10 @@ def open_tap(recording: Recording | None = None) -> Any:
     with _lock:
         _taps.add(id(tap))
         hooks.listen(len(_taps))
+        if len(_taps) == 1:
+            _patches.replace(os, "_exit", _exiting)
+            audit.listen("os.exec", _becoming)
+            lanes.on_end = _ended
     return tap
 
 
@@ -144,6 +152,39 @@ def let_go(recording: Recording) -> None:
         with _lock:
             _taps.discard(id(tap))
             hooks.listen(len(_taps))
+            if not _taps:
+                lanes.on_end = None
+                audit.unlisten("os.exec", _becoming)
+                _patches.restore()
+
+
+def _ended(parent: Lane, child: Lane, outcome: str) -> None:
+    """Keep in the lane that waits for it that another one has ended, and write what that one has read."""
+    if parent.reads is not None:
+        parent.reads.add("lane.ended", "", [child.path, time.time_ns() // 1000, outcome], 40)
+    if child.reads is not None and child.reads.count and child.tap.owner is not None:
+        seal(child.tap.owner, child.reads)
+
+
+def _exiting(original: Any) -> Any:
+    @functools.wraps(original)
+    def _exit(status: int) -> Any:
+        _seal_all()
+        original(status)
+
+    return _exit
+
+
+def _becoming(args: tuple[Any, ...]) -> None:
+    _seal_all()
+
+
+def _seal_all() -> None:
+    """Write what all lanes have read: this process ends, or becomes another program, without a word."""
+    for recording in forks.recordings():
+        if recording.tap is not None:
+            for pack in recording.tap.waiting():
+                seal(recording, pack)
 
 
 def after_fork(recording: Recording) -> None:
@@ -164,3 +205,12 @@ def _ignore(of: str, by: str) -> None:
 def _complain(problem: Exception) -> None:
     for recording in forks.recordings():
         guard.absorb(problem, recording, "a read", inside=True)
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
