@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, clients, effects, hooks, lanes, reads, scope, telling, variables
+from playhead.capture import children, clients, effects, environment, hooks, lanes, reads, scope, telling, variables
 from playhead.capture.children import Handed
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
@@ -37,6 +37,7 @@ def attach(folder: str, handed: list[str]) -> None:
     given = Handed.read(folder, handed)
     named = os.environ.pop(RUN_VARIABLE, "")
     telling.connect(given.ear)
+    environment.hash_seed = given.seed or None
     if given.rules:
         from playhead import settings
 
@@ -68,7 +69,6 @@ class Refused(Exception):
 
 def _join(run: str, report: str) -> None:
     """Record into the run of the launcher, and say who does."""
-    from playhead.capture import environment
     from playhead.capture.record import join_run
     from playhead.event.envelope import kind_of
     from playhead.store.files import FileStore
@@ -235,7 +235,6 @@ def _is_part(module: str) -> bool:
 def _open_child(origin: dict[str, Any]) -> Any:
     import dataclasses
 
-    from playhead.capture import environment
     from playhead.capture.naming import program_name
     from playhead.capture.opening import open_recording
     from playhead.capture.request import Envelope

@@ -18,6 +18,7 @@ from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
 VARIABLE = "PLAYHEAD_ATTACH"
+SEED = "PYTHONHASHSEED"
 
 
 class Handed(NamedTuple):
@@ -30,6 +31,7 @@ class Handed(NamedTuple):
     process: int  # the process that already records into it, 0 for none
     ear: str  # where to tell what is secret, as `telling` writes it; may be empty
     rules: str  # what the launcher was told to redact, as `settings.handed_on` writes it; may be empty
+    seed: str  # of hashes, which the launcher chose; empty where it was chosen before
     packages: tuple[str, ...]
     at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
 
@@ -41,12 +43,12 @@ class Handed(NamedTuple):
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
         span = at if at.isdecimal() else ""
-        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], tuple(fields[5:]), span)
+        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], fields[5], tuple(fields[6:]), span)
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}/{self.at}".rstrip("/") if self.parent else ""
-        return os.pathsep.join((self.tag, self.report, parent, self.ear, self.rules, *self.packages))
+        return os.pathsep.join((self.tag, self.report, parent, self.ear, self.rules, self.seed, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
         """Return what a process of this run hands on."""
@@ -60,7 +62,8 @@ class Handed(NamedTuple):
         """Return what to set in an environment, so that a Python started with it attaches."""
         search = environment.get("PYTHONPATH", "")
         path = self.folder + os.pathsep + search if search else self.folder
-        return {"PYTHONPATH": path, VARIABLE: self.value()}
+        fixed = {SEED: self.seed} if self.seed and SEED not in environment else {}
+        return {"PYTHONPATH": path, VARIABLE: self.value(), **fixed}
 
 
 class _Starting(threading.local):
@@ -96,7 +99,7 @@ def stop() -> None:
     """Pass nothing on any more, and restore what was patched."""
     global _now
     _now = None
-    for name in ("PYTHONPATH", VARIABLE):
+    for name in ("PYTHONPATH", SEED, VARIABLE):
         if name in os.environ:
             os.putenv(name, os.environ[name])
         else:

@@ -6,10 +6,12 @@ import functools
 import os
 import re
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
+hash_seed: str | None = None  # that of the program, where it is not in the environment any more
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
@@ -23,8 +25,19 @@ def facts() -> dict[str, Any]:
         },
         "platform": _platform(),
         "packages": packages(),
-        "hash_seed": os.environ.get("PYTHONHASHSEED"),
+        "hash_seed": hash_seed or os.environ.get("PYTHONHASHSEED"),
+        "locale": _locale(),
+        "timezone": {"names": list(time.tzname), "offset_s": -time.timezone},
     }
+
+
+def _locale() -> str | None:
+    try:
+        import _locale as c_locale  # what `locale` is made of, without importing that
+    except ImportError:
+        return None
+    told: str = c_locale.setlocale(c_locale.LC_ALL)
+    return told
 
 
 def packages() -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import io
 import struct
 import sys
 import threading
@@ -91,7 +92,25 @@ def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | Non
     sort = _Needed.sorts.get(name)
     if sort is None:
         sort = _Needed.sort_of(name) if type(name) is str else PASSES + 1
-    if sort > PASSES or _Needed.muted.get():
+    found = None if sort > PASSES else _pack()
+    if found is None:
+        return None
+    pack, span = found
+    if sort == AGENT:
+        return of, name, pack, span
+    named = _Needed.reader(frame, of)
+    return None if named is None else (*named, pack, span)
+
+
+def _anywhere(of: str) -> tuple[str, str, Pack, str | None] | None:
+    """Return the place of what there is only one of, whoever reads it."""
+    found = _pack()
+    return None if found is None else (of, "", *found)
+
+
+def _pack() -> tuple[Pack, str | None] | None:
+    """Return the pack of the lane that runs, and its span; None where nothing is recorded."""
+    if _Needed.muted.get():
         return None
     scope = _Needed.current.get()
     if scope is not None:
@@ -101,12 +120,14 @@ def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | Non
     else:
         span, lane = None, _Needed.ambient_lane.get() or _process_lane
     pack = lane.reads
-    if pack is None or not pack.tap.open:
-        return None
-    if sort == AGENT:
-        return of, name, pack, span
-    found = _Needed.reader(frame, of)
-    return None if found is None else (*found, pack, span)
+    return None if pack is None or not pack.tap.open else (pack, span)
+
+
+def _of_stdin(args: tuple[Any, ...]) -> bool:
+    """Say whether a call reads what comes from outside: a method of a file, or a function that is given its number."""
+    if isinstance(args[0], io.FileIO):
+        return not args[0].closed and args[0].fileno() == 0
+    return bool(args[0] == 0)
 
 
 def watch(function: Any, of: str, what: int, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
@@ -168,16 +189,20 @@ def _wrapper(
         given = args[1:] if of_class else args
         if not _watching or _state.inside or (only is not None and args[0] is not only):
             return call(*given, **kwargs)
+        if what == What.STDIN and not _of_stdin(args):
+            return call(*given, **kwargs)
         _state.inside = True
         try:
             place = _place(of, sys._getframe(1))
+            if place is None and what == What.STDIN:
+                place = _anywhere(of)
             if place is None:
                 return call(*given, **kwargs)
             if keep is not None:
                 result = call(*given, **kwargs)
                 _try(keep, place, result)
                 return result
-            if what == What.CALL:
+            if what in (What.CALL, What.STDIN):
                 return _told(call, place, given, kwargs, notice, bound)
             if what == What.SEED:
                 return _seeded(call, place, given)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import guard, scope
+from playhead.capture import children, environment, guard, scope
 from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
@@ -78,6 +78,7 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
         origin=_origin(),
         tags=tags,
     )
+    seed = _choose_seed(recording)
     try:
         recording.start(started)
     except Exception:
@@ -86,7 +87,7 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
     ear = Ear()
     program = Program(recording, span, ear)
-    attachment = Attachment(ear.handed, handed_on(recording.settings), _path(recording))
+    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, _path(recording))
     try:
         program.start(argv, _environment(recording, attachment))
     except OSError as problem:
@@ -97,6 +98,14 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
     finally:
         heard = attachment.hear()
     return _finish(recording, code, span, argv, program.warnings, heard)
+
+
+def _choose_seed(recording: Recording) -> str:
+    """Fix the order of sets for the program, and for those it starts, unless somebody has."""
+    if not recording.settings.ambient or children.SEED in os.environ:
+        return ""
+    environment.hash_seed = str(int.from_bytes(os.urandom(4), "little") or 1)
+    return environment.hash_seed
 
 
 def run_plainly(argv: Sequence[str]) -> int:
@@ -212,13 +221,13 @@ def _origin() -> dict[str, Any] | None:
 
 
 def _environment(recording: Recording, attachment: Attachment) -> dict[str, str]:
-    environment = {**os.environ, RUN_VARIABLE: recording.id, "PLAYHEAD_DIR": str(_path(recording).parent.parent)}
-    environment |= attachment.variables(os.environ)
+    variables = {**os.environ, RUN_VARIABLE: recording.id, "PLAYHEAD_DIR": str(_path(recording).parent.parent)}
+    variables |= attachment.variables(os.environ)
     if recording.strict:
-        environment["PLAYHEAD_STRICT"] = "1"
+        variables["PLAYHEAD_STRICT"] = "1"
     if not recording.settings.ambient:
-        environment[AMBIENT_VARIABLE] = "0"
-    return environment
+        variables[AMBIENT_VARIABLE] = "0"
+    return variables
 
 
 def _path(recording: Recording) -> Path:

@@ -139,9 +139,11 @@ def close(recording: Recording) -> None:
     """Write what is left at the end of a run, and keep nothing from now on."""
     tap = recording.tap
     if tap is not None:
-        tap.open = 0
-        for pack in tap.waiting():
-            seal(recording, pack)
+        for last in (False, True):  # once more, for what came meanwhile
+            if last:
+                tap.open = 0
+            for pack in tap.waiting():
+                seal(recording, pack)
 
 
 def let_go(recording: Recording) -> None:

@@ -99,7 +99,7 @@ def count(data: Mapping[str, Any]) -> int:
             case {"ns": [*steps]}:
                 total += 1 + len(steps)
             case {"bytes": str(encoded), "sizes": int(size)} if size > 0:
-                total += len(encoded.rstrip("=")) * 3 // 4 // size
+                total += max(1, len(encoded.rstrip("=")) * 3 // 4 // size)
             case {"sizes": [*each]} | {"values": [*each]}:
                 total += len(each)
             case _:
