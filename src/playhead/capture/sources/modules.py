@@ -21,8 +21,10 @@ def note_new(pack: Any, span: str | None) -> None:
     known: set[str] = seen.setdefault("module names", set())
     for name, module in list(sys.modules.items()):
         if name not in known:
-            known.add(name)
             path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+            if path is None and name == "__main__":
+                continue  # it has not begun yet
+            known.add(name)
             if isinstance(path, str) and path.endswith((".py", ".pyw")) and callers.sort_of(name) == callers.AGENT:
                 path = os.path.abspath(path)
                 if not path.startswith(files.not_the_agents()):
