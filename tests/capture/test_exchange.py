@@ -189,6 +189,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_call_is_not_the_agents_matter(
     with ScriptedProvider([Failure(429, **FAST), LONG]) as provider:
         bare = same_port(told(sdk, provider))
     monkeypatch.setattr(effects, "_record", lambda *effect: None)  # so that the lines are those of the calls
+    monkeypatch.setattr(lanes, "on_end", None)
     with ScriptedProvider([Failure(429, **FAST), LONG, LONG]) as provider:
         with playhead.record("full") as run:
             failing(lines)

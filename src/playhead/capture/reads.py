@@ -95,7 +95,6 @@ def open_tap(recording: Recording | None = None) -> Any:
         if len(_taps) == 1:
             _patches.replace(os, "_exit", _exiting)
             audit.listen("os.exec", _becoming)
-            lanes.on_end = _ended
     return tap
 
 
@@ -155,7 +154,6 @@ def let_go(recording: Recording) -> None:
             _taps.discard(id(tap))
             hooks.listen(len(_taps))
             if not _taps:
-                lanes.on_end = None
                 audit.unlisten("os.exec", _becoming)
                 _patches.restore()
 
@@ -207,6 +205,9 @@ def _ignore(of: str, by: str) -> None:
 def _complain(problem: Exception) -> None:
     for recording in forks.recordings():
         guard.absorb(problem, recording, "a read", inside=True)
+
+
+lanes.on_end = _ended
 
 
 def _after_fork_in_child() -> None:
