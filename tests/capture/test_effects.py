@@ -214,12 +214,40 @@ def test_what_fails_does_not_read_as_done(act: Callable[[], object]) -> None:
     assert said() == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_is_not_permitted_does_not_read_as_done() -> None:
-    Path("closed").mkdir(mode=0o500)
-    with playhead.record("run"), pytest.raises(PermissionError):
-        open("closed/a", "w").close()
-    assert said() == []
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_what_is_not_permitted_does_not_read_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: open("closed/a", "w").close(),
+        lambda: open("locked", "a").close(),
+        lambda: os.remove("closed/inside"),
+        lambda: os.mkdir("closed/folder"),
+        lambda: os.rename("closed/inside", "mine/a"),
+        lambda: os.kill(1, signal.SIGTERM),
+    ]
+    with tempfile.TemporaryDirectory() as folder:  # where everybody may look, not only we
+        os.chmod(folder, 0o755)
+        monkeypatch.chdir(folder)
+        Path("closed").mkdir()
+        Path("closed/inside").touch()
+        Path("locked").touch(mode=0o444)
+        Path("mine").mkdir()
+        Path("mine").chmod(0o777)
+        Path("closed").chmod(0o555)
+        with playhead.record("run"):
+            if (child := os.fork()) == 0:
+                if os.geteuid() == 0:
+                    os.setuid(65534)  # nobody
+                refused = 0
+                for act in acts:
+                    try:
+                        act()
+                    except PermissionError:
+                        refused += 1
+                Path("mine/done").touch()
+                os._exit(refused)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(acts)
+        assert said() == [("file.written", "mine/done")]
+        Path("closed").chmod(0o755)
 
 
 def test_a_name_is_kept_as_it_was_meant_at_that_moment(tmp_path: Path) -> None:
