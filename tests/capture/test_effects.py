@@ -512,3 +512,14 @@ def test_the_recorders_own_git_and_files_are_not_effects(tmp_path: Path) -> None
         playhead.load("@last").verify()
         playhead.runs()
     assert said() == []
+
+
+def test_every_part_that_patches_something_is_known_to_stand_between() -> None:
+    """Otherwise what happens below its wrappers would be taken for the recorder's own doing, and not be recorded."""
+    root = Path(effects.__file__).parents[2]
+    files = [path for path in root.rglob("playhead/**/*.py") if "import Patches" in path.read_text("utf-8")]
+    modules = {".".join(path.relative_to(root).with_suffix("").parts) for path in files}
+    # One wraps the end of the process, the other the attaching of it: neither has an effect below it.
+    assert {name for name in modules if not name.startswith(effects._BETWEEN)} == {
+        "playhead.capture.ambient", "playhead.capture.reads",
+    }  # fmt: skip

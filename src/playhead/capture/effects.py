@@ -39,7 +39,10 @@ _BETWEEN = (
     "playhead.capture.clients",
     "playhead.capture.effects",
     "playhead.capture.frameworks",
+    "playhead.capture.hooks",
     "playhead.capture.lanes",
+    "playhead.capture.processes",
+    "playhead.capture.sources",
     "playhead.capture.spans",
     "playhead.capture.variables",
 )

@@ -62,8 +62,6 @@ def test_what_the_loop_of_uvloop_does_by_itself_is_named() -> None:
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())  # a connection
         writer.close()
-        process = await asyncio.create_subprocess_exec("true")  # a process
-        assert await process.wait() == 0
         server.close()
         host, port = server_address = writer.get_extra_info("peername")
         assert server_address == (host, port)
@@ -73,7 +71,6 @@ def test_what_the_loop_of_uvloop_does_by_itself_is_named() -> None:
         to = uvloop.run(main())
     assert gaps() == [
         ("uvloop", f"a connection to {to}", f"{HERE}:{line_of('# a connection')}"),
-        ("uvloop", "a process", f"{HERE}:{line_of('# a process')}"),
     ]
     assert dict(uvloop.Loop.__dict__) == before
 
@@ -83,10 +80,13 @@ def test_a_run_that_is_opened_inside_the_loop_of_uvloop_names_it_too() -> None:
 
     @playhead.agent("inside")
     async def agent() -> None:
-        await asyncio.create_subprocess_shell("true")
+        process = await asyncio.create_subprocess_shell("true")
+        await process.wait()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", 1)
 
     uvloop.run(agent())
-    assert [gap[:2] for gap in gaps()] == [("uvloop", "a process")]
+    assert [gap[:2] for gap in gaps()] == [("process", "started by uvloop"), ("uvloop", "a connection to 127.0.0.1:1")]
 
 
 def test_a_library_that_the_agent_loads_is_named() -> None:
