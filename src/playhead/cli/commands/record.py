@@ -219,7 +219,7 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
     if len(children) > _CHILDREN_SHOWN:
         lines.append(f"  … and {text.several(len(children) - _CHILDREN_SHOWN, 'run')} more; `playhead ls` has them all")
     if summary.effects:
-        lines.append(f"  effects: {_counted(summary.effects)}")
+        lines.append(f"  effects: {_counted(_by_noun(summary.effects))}")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
     if summary.redacted:
@@ -248,6 +248,15 @@ def _child_told(child: Summary) -> str:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
+
+
+def _by_noun(effects: dict[str, int]) -> dict[str, int]:
+    """Count what was done to files, processes and so on; `show` says what it was."""
+    out: dict[str, int] = {}
+    for what, count in effects.items():
+        noun = one_line(what.partition(".")[0])
+        out[noun] = out.get(noun, 0) + count
+    return out
 
 
 def _signal_name(returncode: int) -> str | None:
