@@ -180,7 +180,9 @@ def test_a_python_that_a_python_starts_is_a_child_run_from_its_first_event_on(
     assert acts(found["program"]) == [("inner", "0")]
     assert_whole(found["program"])
     first = next(iter(found["program"].events()))
-    assert first.data["origin"] == {"run": found["outer"].id, "mode": "child"}
+    called = [event.seq for event in found["outer"].events() if event.kind == "process.started"][1:]
+    at = {"at": called[0]} if start.startswith("subprocess") else {}  # the others take the environment as it is
+    assert first.data["origin"] == {"run": found["outer"].id, "mode": "child", **at}
     assert first.data["entrypoint"]["argv"][-1] == "inner"
 
 
@@ -205,6 +207,19 @@ def test_a_helper_that_does_nothing_outside_itself_leaves_no_run(
         assert next(iter(found["helper"].events())).data["origin"]["run"] == found["python"].id
 
 
+def test_a_helper_that_starts_a_process_is_a_run_in_between(store: Path, program: Path, tmp_path: Path) -> None:
+    helper = tmp_path / "helper.py"
+    helper.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, {str(program)!r}, 'grandchild'])")
+    code, _, err = launched(store, python(f"import subprocess, sys\nsubprocess.run([sys.executable, {str(helper)!r}])"))
+    assert (code, err) == (0, b"")
+    found = runs(store)
+    assert sorted(found) == ["helper", "program", "python"]
+    for child, parent in (("helper", "python"), ("program", "helper")):
+        at = [event.seq for event in found[parent].events() if event.kind == "process.started"][-1]
+        origin = next(iter(found[child].events())).data["origin"]
+        assert origin == {"run": found[parent].id, "mode": "child", "at": at}
+
+
 def test_the_child_of_a_child_that_records_comes_from_that_child(store: Path, program: Path, tmp_path: Path) -> None:
     middle = tmp_path / "middle.py"
     middle.write_text(
@@ -223,7 +238,8 @@ def test_an_agent_in_a_child_is_a_run_of_its_own_that_says_where_it_came_from(st
     found = runs(store)
     assert sorted(found) == ["agent", "python"]
     assert found["agent"].playback().payload == 7
-    assert next(iter(found["agent"].events())).data["origin"] == {"run": found["python"].id, "mode": "child"}
+    at = [event.seq for event in found["python"].events() if event.kind == "process.started"][-1]
+    assert next(iter(found["agent"].events())).data["origin"] == {"run": found["python"].id, "mode": "child", "at": at}
 
 
 def test_a_child_that_raises_ends_its_run_with_the_error(store: Path, tmp_path: Path) -> None:

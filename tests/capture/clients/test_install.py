@@ -71,7 +71,7 @@ def test_nothing_that_a_run_does_not_name_is_touched() -> None:
 def test_each_part_is_loaded_for_the_modules_that_it_knows() -> None:
     for part, names in clients.WATCHED.items():
         assert names == importlib.import_module(f"playhead.capture.{part}").MODULES
-    files = {path for folder in ("clients", "frameworks") for path in (CAPTURE / folder).glob("*.py")}
+    files = {path for folder in ("clients", "frameworks", "processes") for path in (CAPTURE / folder).glob("*.py")}
     with_modules = {f"{path.parent.name}.{path.stem}" for path in files if "\nMODULES = " in path.read_text("utf-8")}
     assert with_modules == set(clients.WATCHED)
 

@@ -30,7 +30,7 @@ _KIND = "process.started"
 _RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the process did, or before all was read"}
 _LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
 # What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
-_STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "concurrent"})
+_STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent"})
 _RUNS = frozenset({"threading", "concurrent.futures.thread", "asyncio.events", "trio._core._run"})
 
 
@@ -188,7 +188,7 @@ class ProcessCall:
 
     def settle(self) -> None:
         """Record the end where nothing more can come."""
-        if (self._known or self._left) and not self.talking and not self._reading():
+        if not self.done and (self._known or self._left) and not self.talking and not self._reading():
             self._end(None)
 
     def run_ends(self) -> None:
@@ -231,7 +231,8 @@ class ProcessCall:
         elif self._code:
             exited.status = "error"
         recording.count_redacted(counts)
-        self._name_gaps()
+        if error is None:
+            self._name_gaps()
         if self._span is None:
             recording.lose("unopened_span")
         else:

@@ -59,16 +59,15 @@ class Pipe(io.FileIO):
     def __repr__(self) -> str:
         return _repr(self).replace("<FileIO ", "<_io.FileIO ", 1)  # Python 3.13 shows the name of the class
 
-    def close(self) -> None:
+    def close(self, *, _close: Any = io.FileIO.close) -> None:  # by name: also at the very end, when modules are gone
         try:
             _close(self)
         finally:
             self.flow.ended()
 
 
-# Kept by name: the collector may close a pipe when `io` is gone already.
 _readinto, _read, _readall = io.FileIO.readinto, io.FileIO.read, io.FileIO.readall
-_write, _fileno, _close, _repr = io.FileIO.write, io.FileIO.fileno, io.FileIO.close, io.FileIO.__repr__
+_write, _fileno, _repr = io.FileIO.write, io.FileIO.fileno, io.FileIO.__repr__
 Pipe.__module__, Pipe.__qualname__, Pipe.__name__ = "_io", "FileIO", "FileIO"  # as which it shows itself
 
 
@@ -82,10 +81,7 @@ def opened(flow: Flow, number: int, mode: str, buffering: int) -> Any:
     if buffering == 1:
         text = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
         warnings.warn(text, RuntimeWarning, stacklevel=3)
-    elif buffering < -1:
-        raw.close()
-        raise ValueError("invalid buffering size")
-    size = _default_size(raw) if buffering in (-1, 1) else buffering
+    size = _default_size(raw) if buffering < 0 or buffering == 1 else buffering
     return io.BufferedWriter(raw, size) if mode == "wb" else io.BufferedReader(raw, size)
 
 

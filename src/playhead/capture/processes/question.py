@@ -78,7 +78,7 @@ def _talks(number: int) -> bool:
 
 
 def _argv(args: Any) -> list[str]:
-    whole = isinstance(args, (str, bytes, os.PathLike))
+    whole = isinstance(args, (str, bytes, os.PathLike)) or not isinstance(args, Iterable)
     return [_text(part) for part in ([args] if whole else args)]
 
 
