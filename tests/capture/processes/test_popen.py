@@ -438,7 +438,7 @@ QUESTIONS: list[Any] = [
     lambda: subprocess.getstatusoutput("echo x; exit 3"),
     lambda: os.popen("exit 3").close(),
     lambda: os.popen("echo x").read(),
-    lambda: os.popen("cat >/dev/null", "w").write("x"),
+    lambda: (pipe := os.popen("cat >/dev/null", "w")).write("x") and pipe.close(),
     lambda: subprocess.check_output(["sh", "-c", "echo x; echo y >&2"], stderr=STDOUT),
 ]
 
@@ -603,7 +603,8 @@ def test_an_interpreter_that_ends_with_open_pipes_ends_quietly() -> None:
     code = (
         "import playhead, subprocess\n"
         "with playhead.record('x'):\n"
-        "    kept = subprocess.Popen(['cat'], stdin=-1, stdout=-1, text=True)\n"
+        "    kept = subprocess.Popen(['cat'], stdin=-1, stdout=-1)\n"
+        "    kept.stdin.write(b'buffered')\n"
         "import builtins; builtins.kept = kept.stdin, kept.stdout\n"
     )
     done = run([PY, "-c", code], capture_output=True, text=True)

@@ -33,6 +33,9 @@ _LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
 _STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent"})
 _RUNS = frozenset({"threading", "concurrent.futures.thread", "asyncio.events", "trio._core._run"})
 
+# Parts of ours that stand between the agent and what it starts.
+_BETWEEN = ("playhead.capture.lanes", "playhead.capture.processes", "playhead.capture.spans")
+
 
 def for_agent(frame: FrameType | None) -> bool:
     """Say whether a process that is started by this code is the agent's, or one of infrastructure or of ours."""
@@ -40,7 +43,7 @@ def for_agent(frame: FrameType | None) -> bool:
         module = frame.f_globals.get("__name__")
         if not isinstance(module, str) or module in _RUNS:
             return True
-        if module.partition(".")[0] not in _STARTS:
+        if module.partition(".")[0] not in _STARTS and not module.startswith(_BETWEEN):
             sort = callers.sort_of(module)
             if sort != callers.PASSES:
                 return sort == callers.AGENT

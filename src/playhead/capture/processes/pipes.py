@@ -43,7 +43,8 @@ class Pipe(io.FileIO):
             self.flow.ended()
         return data
 
-    def write(self, data: Any, /) -> Any:
+    # By name: what is still buffered is written at the very end, when modules are gone.
+    def write(self, data: Any, /, *, _write: Any = io.FileIO.write) -> Any:
         count = _write(self, data)
         if count:
             self.flow.took(memoryview(data).cast("B")[:count].tobytes())
@@ -59,7 +60,7 @@ class Pipe(io.FileIO):
     def __repr__(self) -> str:
         return _repr(self).replace("<FileIO ", "<_io.FileIO ", 1)  # Python 3.13 shows the name of the class
 
-    def close(self, *, _close: Any = io.FileIO.close) -> None:  # by name: also at the very end, when modules are gone
+    def close(self, *, _close: Any = io.FileIO.close) -> None:
         try:
             _close(self)
         finally:
@@ -67,7 +68,7 @@ class Pipe(io.FileIO):
 
 
 _readinto, _read, _readall = io.FileIO.readinto, io.FileIO.read, io.FileIO.readall
-_write, _fileno, _repr = io.FileIO.write, io.FileIO.fileno, io.FileIO.__repr__
+_fileno, _repr = io.FileIO.fileno, io.FileIO.__repr__
 Pipe.__module__, Pipe.__qualname__, Pipe.__name__ = "_io", "FileIO", "FileIO"  # as which it shows itself
 
 
