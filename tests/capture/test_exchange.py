@@ -32,7 +32,7 @@ from tests.capture.sdk_calls import (
 )
 
 import playhead
-from playhead.capture import effects
+from playhead.capture import effects, lanes
 from playhead.capture import exchange as exchange_module
 from playhead.event import wire
 from playhead.testing import Failure, Raw, ScriptedProvider, Text, ToolCall, ToolCalls, Wire

@@ -354,7 +354,8 @@ def _call_name(kind: str, data: dict[str, Any]) -> str | None:
         return f"{text(data.get('method')) or ''} {url}".strip()
     if kind == "process":
         argv = data.get("argv")
-        return text(argv[0]) if type(argv) is list and argv else text(argv)
+        first = text(argv[0]) if type(argv) is list and argv else text(argv)
+        return next(iter((first or "").split()), first) if data.get("shell") is True else first
     return text(data.get("method" if kind == "mcp" else "name"))
 
 

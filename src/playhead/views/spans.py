@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +35,7 @@ class SpanView:
             case "http":
                 return f"{data.get('method', '')} {data.get('url', '')}".strip()
             case "process":
-                argv = data.get("argv")
-                return " ".join(str(part) for part in argv) if isinstance(argv, list) else "process"
+                return command_line(data) or "process"
             case _:
                 named = (
                     data.get(field) for field in ("name", "capability", "reason", "what", "stream", "job", "method")
@@ -57,6 +57,15 @@ class SpanView:
         if self.closing is None or (self.kind == "tool" and data.get("inferred") is True):
             return None
         return max(0, self.closing.elapsed_us - self.opening.elapsed_us)
+
+
+def command_line(data: dict[str, Any]) -> str:
+    """Return what was run, as one would type it; a command for the shell as it was given."""
+    argv = data.get("argv")
+    if not isinstance(argv, list):
+        return ""
+    parts = [str(part) for part in argv]
+    return " ".join(parts) if data.get("shell") or len(parts) < 2 else shlex.join(parts)
 
 
 def tree(events: Iterable[Event]) -> list[SpanView]:
