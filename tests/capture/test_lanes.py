@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import decimal
 import functools
+import http.server
 import logging
 import logging.handlers
 import queue
@@ -452,3 +453,83 @@ def test_everything_is_put_back_when_the_last_run_closes() -> None:
             sum(one is other for one, other in zip(before, looked_at(), strict=True)) <= 2
         )  # both as_completed, on 3.13
     assert all(one is other for one, other in zip(before, looked_at(), strict=True))
+
+
+# HTTP clients
+
+
+class _Quiet(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def do_POST(self) -> None:
+        while int(self.rfile.readline().strip() or b"0", 16):
+            self.rfile.readline()
+        self.do_GET()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Serve, at an address with a name that has to be looked up."""
+    with http.server.ThreadingHTTPServer(("localhost", 0), _Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+async def _with_aiohttp(address: str) -> None:
+    aiohttp = pytest.importorskip("aiohttp")
+
+    async def body() -> Any:
+        yield act("body").encode()
+
+    async with aiohttp.ClientSession() as session:
+        for _ in range(3):
+            async with session.get(address) as answer:
+                assert await answer.read() == b"ok"
+        async with session.post(address, data=body()) as answer:
+            assert await answer.read() == b"ok"
+
+
+async def _with_httpx(address: str) -> None:
+    httpx = pytest.importorskip("httpx")
+    async with httpx.AsyncClient() as client:
+        for _ in range(3):
+            assert (await client.get(address)).content == b"ok"
+
+
+async def _with_requests(address: str) -> None:
+    requests = pytest.importorskip("requests")
+    with requests.Session() as session:
+        for _ in range(3):
+            assert session.get(address, timeout=30).content == b"ok"
+
+
+async def _with_sockets(address: str) -> None:
+    """Open connections by hand: the loop looks their names up in threads."""
+    port = int(address.rpartition(":")[2].strip("/"))
+    for _ in range(3):
+        _, writer = await asyncio.open_connection("localhost", port, happy_eyeballs_delay=0.01)
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("use", [_with_aiohttp, _with_httpx, _with_requests, _with_sockets])
+def test_what_http_clients_begin_takes_no_number_of_the_agent(address: str, use: Callable[[str], Any]) -> None:
+    async def main() -> None:
+        await use(address)
+        await asyncio.create_task(asyncio.to_thread(act, "after"))
+
+    found = recorded(lambda: asyncio.run(main()))
+    assert found["after"] == "0.1.1"
+    assert found.get("body", "0") == "0"
