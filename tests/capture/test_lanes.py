@@ -53,9 +53,9 @@ def ends() -> Iterator[list[tuple[str, str, str]]]:
     def listen(parent: Lane, child: Lane, outcome: str) -> None:
         told.append((parent.path, child.path, outcome))
 
-    lanes.on_end = listen
+    before, lanes.on_end = lanes.on_end, listen
     yield told
-    lanes.on_end = None
+    lanes.on_end = before
 
 
 def started(function: Callable[..., Any], *args: Any) -> threading.Thread:

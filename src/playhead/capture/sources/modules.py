@@ -23,7 +23,9 @@ def note_new(pack: Any, span: str | None) -> None:
         if name not in known:
             path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
             if path is None and name == "__main__":
-                continue  # it has not begun yet
+                path = getattr(vars(module).get("__loader__"), "path", None)  # at its end it has no file any more
+                if path is None:
+                    continue  # it has not begun yet
             known.add(name)
             if isinstance(path, str) and path.endswith((".py", ".pyw")) and callers.sort_of(name) == callers.AGENT:
                 path = os.path.abspath(path)
