@@ -404,8 +404,26 @@ def test_without_ambient_nothing_is_told(tmp_path: Path) -> None:
     assert not [read for read in run.reads() if read.of != "lane.ended"]
 
 
-def test_numbers_of_uuid_utils_and_numpy_are_kept_where_they_are_installed(taping: None) -> None:
-    uuid_utils = pytest.importorskip("uuid_utils")
+@pytest.mark.skipif(hooks.compiled is None, reason="the compiled part was not built")
+def test_identifiers_of_uuid_utils_are_kept(taping: None) -> None:
+    import uuid_utils
+
     with playhead.record("agent") as run:
-        told = str(uuid_utils.uuid7())
-    assert told in [read.value for read in playhead.load(str(run.id)).reads()]
+        told = [str(uuid_utils.uuid7()), str(uuid_utils.uuid4()), str(uuid_utils.uuid1())]
+    assert [read.value for read in playhead.load(str(run.id)).reads() if read.of.startswith("uuid_utils")] == told
+
+
+def test_the_generators_of_numpy_are_kept_as_they_were_found(taping: None) -> None:
+    import numpy as np
+
+    with playhead.record("agent") as run:
+        drawn, own = np.random.random(), np.random.default_rng().random()
+    reads = list(playhead.load(str(run.id)).reads())
+    (state,) = [restore(read.value) for read in reads if read.of == "numpy.random.get_state"]
+    again = np.random.RandomState()
+    keys = np.frombuffer(state["keys"], dtype=np.uint32)
+    again.set_state((state["generator"], keys, state["position"], state["has_gauss"], state["gauss"]))
+    assert again.random() == drawn
+    (seed,) = [read.value for read in reads if read.of == "os.urandom"]
+    entropy = int.from_bytes(seed, "big") >> (len(seed) * 8 - 128)
+    assert np.random.default_rng(entropy).random() == own

@@ -87,8 +87,11 @@ def _note(of: str, path: str) -> None:
     if place is None:
         return
     source, by, pack, span = place
-    path = os.path.abspath(path)
-    if path.startswith(not_the_agents()) or path == os.devnull:
+    if not path.startswith("/") or "/." in path or "//" in path:  # the usual one is as it should be
+        path = os.path.abspath(path)
+        if path.startswith(not_the_agents()):
+            return
+    if path == os.devnull:
         return
     tap = pack.tap
     answer, content = _content(path, tap)
