@@ -17,7 +17,7 @@ from tests.shared_data import shared
 
 import playhead
 from playhead.capture.request import hash_of
-from playhead.event.keys import call_key, canonical, envelope_hash
+from playhead.event.keys import ASKED, call_key, canonical, envelope_hash
 from playhead.event.plainer import Plainer, plain
 
 
@@ -172,3 +172,13 @@ def test_three_identical_requests_hash_alike_whatever_their_id_time_and_trace() 
     assert len(hashes) == 1
     payload["deep"]["text"] = "x" * 49_999 + "y"
     assert recorded_hash(intent="fix", payload=payload, metadata={"who": "me"}) not in hashes
+
+
+def test_a_process_is_asked_for_by_its_command_and_how_it_is_run():
+    def key(**data: Any) -> str:
+        return call_key("process.started", *ASKED["process.started"]({"argv": ["ls", "-l"], **data}))
+
+    plain = call_key("process.started", None, [["ls", "-l"], None])
+    assert key() == key(cwd="/a") == key(env={"A": "b"}) == key(streams={"stdout": "pipe"}) == key(options={}) == plain
+    others = [key(stdin="x"), key(shell=True), key(options={"cwd": "/a"}), key(options={"cwd": "/b"})]
+    assert len({plain, *others}) == 5

@@ -140,6 +140,22 @@ def test_a_process_that_an_agent_starts_is_not_the_program_of_the_run():
     assert shown(story) == [(1, 0), (2, 0)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ({"argv": ["git", "commit", "-m", "fix it"]}, "git commit -m 'fix it'"),
+        ({"argv": ["make test | tail -3"], "shell": True}, "make test | tail -3"),
+        ({"argv": ["/opt/my tool"]}, "/opt/my tool"),
+        ({"argv": "odd"}, "process"),
+    ],
+)
+def test_a_process_is_one_line_with_its_command_and_its_exit_code(asked: dict[str, Any], name: str):
+    story = started().add("process.started", asked, "1")
+    story.add("process.exited", {"status": "error", "exit_code": 2, "stdout": "x"}, "1")
+    (row,) = Timeline().take_all(story.events).rows()
+    assert (row.kind, row.name, row.status, row.result) == ("process", name, "error", "exit 2")
+
+
 def steps(*turns: tuple[str, dict[str, Any], str]) -> list[str]:
     story = started()
     for number, (name, attributes, status) in enumerate(turns, 1):

@@ -20,6 +20,7 @@ from tests.capture.processes.seen import events, gaps, only, processes
 
 import playhead
 from playhead.capture.scope import muted
+from playhead.store.index import Index
 
 PY = sys.executable
 
@@ -76,6 +77,8 @@ def test_a_command_for_the_shell_is_kept_as_it_is() -> None:
     assert (one["argv"], one["shell"], came) == (["echo $0 'a  b' | cat"], True, came)
     assert came is not None
     assert came["stdout"] == "/bin/sh a  b\n"
+    with Index(Path(".playhead")) as index:  # calls of one sort have one name
+        assert index.query("SELECT name FROM calls ORDER BY seq")[1] == [("echo",), ("echo",)]
     assert (two["argv"], two["shell"], two["options"]) == (["echo $1", "x", "y"], True, {"executable": "/bin/bash"})
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
 _KIND = "process.started"
+_now = time.monotonic_ns
 _RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the process did, or before all was read"}
 _LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
 # What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
@@ -83,16 +84,13 @@ class Flow:
     def took(self, data: bytes, at: int | None = None) -> None:
         """Take in a piece, as it was read or written; `at` is when, if not now."""
         call = self.call
-        if call.done:
-            return
-        call.size += len(data)
-        if call.size > _limits.PROCESS_BYTES_MAX:
-            room = _limits.PROCESS_BYTES_MAX - (call.size - len(data))
-            if room <= 0:
+        call.size = size = call.size + len(data)
+        if size > call.room:  # there is none left when its end is recorded
+            data = data[: max(0, len(data) - (size - call.room))]
+            if not data:
                 return
-            data = data[:room]
         self.pieces.append(data)
-        self.times.append(time.monotonic_ns() if at is None else at)
+        self.times.append(_now() if at is None else at)
 
     def ended(self) -> None:
         """Take in that nothing comes any more, or that the agent will not read it."""
@@ -106,7 +104,7 @@ class ProcessCall:
 
     __slots__ = (
         "__weakref__", "_code", "_known", "_left", "_pid", "_program", "_scope", "_span", "_start",
-        "done", "exit_ns", "flows", "polls", "signals", "size", "talking", "unseen", "wait_status",
+        "done", "exit_ns", "flows", "polls", "room", "signals", "size", "talking", "unseen", "wait_status",
     )  # fmt: skip
 
     def __init__(self, scope: Scope) -> None:
@@ -121,6 +119,7 @@ class ProcessCall:
         self.exit_ns: int | None = None
         self.flows: dict[str, Flow] = {}
         self.size = 0  # of all that passed, kept or not
+        self.room = _limits.PROCESS_BYTES_MAX
         self.polls = 0
         self.signals: list[dict[str, int]] = []
         self.wait_status: int | None = None
@@ -207,7 +206,7 @@ class ProcessCall:
             return
         recording = self._scope.recording
         # Taken out in one step: of several threads that end it, one goes on. In a forked child it is not there.
-        self.done = True
+        self.done, self.room = True, 0
         if recording.turns.exchanges.pop(id(self), None) is None:
             return
         token = current.set(self._scope)

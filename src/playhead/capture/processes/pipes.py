@@ -22,7 +22,7 @@ class Pipe(io.FileIO):
         count: int | None = _readinto(self, buffer)
         if count:
             view = buffer if type(buffer) is memoryview else memoryview(buffer).cast("B")
-            self.flow.took(view[:count].tobytes())
+            self.flow.took(view[:count].tobytes() if count < len(view) else view.tobytes())
         elif count == 0 and len(buffer):
             self.flow.ended()
         return count
