@@ -46,16 +46,17 @@ def recorded(work: Callable[[], Any]) -> dict[str, str]:
 
 
 @pytest.fixture
-def ends() -> Iterator[list[tuple[str, str, str]]]:
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
     """Listen to the ends of lanes."""
     told: list[tuple[str, str, str]] = []
+    tell = lanes.ended
 
     def listen(parent: Lane, child: Lane, outcome: str) -> None:
         told.append((parent.path, child.path, outcome))
+        tell(parent, child, outcome)
 
-    before, lanes.on_end = lanes.on_end, listen
-    yield told
-    lanes.on_end = before
+    monkeypatch.setattr(lanes, "ended", listen)
+    return told
 
 
 def started(function: Callable[..., Any], *args: Any) -> threading.Thread:

@@ -209,7 +209,7 @@ child.start(); child.join()
     outer, child = (playhead.load(run, store=store) for run in files.runs())
     assert list(run_lanes(outer)) == ["become"]
     assert list(run_lanes(child)) == ["started"]
-    assert next(iter(child.events())).data["origin"] == {"run": outer.id, "mode": "child"}
+    assert next(iter(child.events())).data["origin"]["run"] == outer.id
     for run in (outer, child):
         assert_whole(run)
 

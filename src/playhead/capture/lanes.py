@@ -127,7 +127,10 @@ class Start:
     def end(self, error: BaseException | None) -> None:
         """Tell how the work ended."""
         if self.child is not None and self.parent is not None and on_end is not None:
-            from playhead.capture.spans import outcome
+            if error is None:
+                ended(self.parent, self.child, "ok")
+                return
+            from playhead.capture.spans import outcome  # here: a program that records nothing does not need it
 
             ended(self.parent, self.child, outcome(error))
 
