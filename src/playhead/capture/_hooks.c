@@ -841,18 +841,29 @@ keep(Slot *slot, Pack *pack, PyObject *of, PyObject *by, PyObject *result)
     }
 }
 
-/* Say what went wrong, and let the program have what it asked for. */
-static void
+/* Say what went wrong, and let the program have what it asked for: 0. What is no mistake of ours, an interrupt say, or what
+ * is meant for the program, is its own: -1 with that error set. */
+static int
 complain(void)
 {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        return -1;
+    }
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *done = value == NULL ? NULL : PyObject_CallOneArg(problem, value);
-    Py_XDECREF(done);
+    if (trace != NULL) {
+        PyException_SetTraceback(value, trace);
+    }
+    PyObject *done = PyObject_CallOneArg(problem, value);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
+    if (done == NULL) {
+        return -1;
+    }
+    Py_DECREF(done);
+    return 0;
 }
 
 static PyObject *clock_now, *localtime_code, *urandom_code; /* the originals, called where a source is replaced */
@@ -873,8 +884,8 @@ with_clock(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
     }
     int64_t number = PyLong_AsLongLong(now) / 1000000000 * 1000000000;
     Py_DECREF(now);
-    if (add_number(pack, of, by, NS, number) < 0) {
-        complain();
+    if (add_number(pack, of, by, NS, number) < 0 && complain() < 0) {
+        return NULL;
     }
     when = PyLong_FromLongLong(number / 1000000000);
     if (when != NULL && by_tuple) {
@@ -909,12 +920,12 @@ with_seed(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
         return NULL;
     }
     PyObject *seed = PyObject_CallMethod((PyObject *)&PyLong_Type, "from_bytes", "Os", bytes, "little");
-    if (seed == NULL || keep_buffer(pack, of, by, bytes) < 0) {
-        complain();
+    if (seed != NULL && keep_buffer(pack, of, by, bytes) < 0 && complain() < 0) {
+        Py_CLEAR(seed);
     }
     Py_DECREF(bytes);
     if (seed == NULL) {
-        return invoke(slot, given);
+        return NULL;
     }
     Given changed = *given;
     changed.a = &seed;
@@ -924,8 +935,8 @@ with_seed(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
     return result;
 }
 
-/* Tell Python code of a call that has been made, or has failed. */
-static void
+/* Tell Python code of a call that has been made, or has failed. -1 with an error set where something else has to be raised. */
+static int
 tell(Slot *slot, Given *given, Pack *pack, PyObject *span, PyObject *of, PyObject *by, PyObject *result)
 {
     PyObject *type = NULL, *error = NULL, *trace = NULL, *args, *named, *done = NULL;
@@ -939,13 +950,17 @@ tell(Slot *slot, Given *given, Pack *pack, PyObject *span, PyObject *of, PyObjec
         Py_DECREF(args);
         Py_DECREF(named);
     }
-    if (done == NULL) {
-        complain();
+    if (done == NULL && complain() < 0) {
+        Py_XDECREF(type);
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+        return -1;
     }
     Py_XDECREF(done);
     if (result == NULL) {
         PyErr_Restore(type, error, trace);
     }
+    return 0;
 }
 
 /* Say whether a call reads what comes from outside: a method of a file, or a function that is given its number. */
@@ -979,8 +994,11 @@ watched(Slot *slot, Given *given)
     inside = 1;
     Pack *pack = pack_here(&span);
     int found = pack == NULL ? 0 : reader(PyEval_GetGlobals(), NULL, slot->of, &of, &by);
-    if (PyErr_Occurred()) {
-        complain();
+    if (PyErr_Occurred() && complain() < 0) {
+        inside = 0;
+        Py_XDECREF(pack);
+        Py_XDECREF(span);
+        return NULL;
     }
     if (found == 0 && pack != NULL && slot->what == STDIN) { /* there is one of it, whoever reads */
         of = Py_NewRef(slot->of);
@@ -1008,12 +1026,14 @@ watched(Slot *slot, Given *given)
         inside = 0; /* it may call Python code, whose own reads are its own */
         result = invoke(slot, given);
         inside = 1;
-        tell(slot, given, pack, span, of, by, result);
+        if (tell(slot, given, pack, span, of, by, result) < 0) {
+            Py_CLEAR(result);
+        }
         break;
     default:
         result = invoke(slot, given);
-        if (result != NULL && keep(slot, pack, of, by, result) < 0) {
-            complain();
+        if (result != NULL && keep(slot, pack, of, by, result) < 0 && complain() < 0) {
+            Py_CLEAR(result);
         }
     }
     inside = 0;

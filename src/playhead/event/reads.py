@@ -10,23 +10,15 @@ one group.
 
 from __future__ import annotations
 
-import re
-import struct
-import uuid
-from base64 import b64decode
-from binascii import b2a_base64
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-
-import orjson
 
 from playhead.errors import BrokenLine
 
+# What else is needed is imported where it is: a program that has nothing to record shall not load it for us.
+
 NS, INT, BYTES, VALUES = range(4)  # how a group is kept while it grows
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_RUN = re.compile("([a-zA-Z])([0-9]*)")
-_EPOCH = datetime(1970, 1, 1)
 
 # Of, by, form, count, content (text of numbers, raw bytes, or a list), and for bytes their sizes.
 Group = tuple[str, str, int, int, Any, Any]
@@ -65,6 +57,10 @@ def _named(group: Group) -> dict[str, str]:
 
 
 def _packed(group: Group) -> bytes:
+    from binascii import b2a_base64
+
+    import orjson
+
     head = orjson.dumps(_named(group))[:-1]
     _, _, form, _, content, sizes = group
     if form == BYTES:
@@ -78,12 +74,14 @@ def _packed(group: Group) -> bytes:
 
 def read(data: Mapping[str, Any]) -> list[Read]:
     """Return everything that was read, in order; BrokenLine where it cannot be told."""
+    import re
+
     try:
         groups = [iter(_values(group)) for group in (*data.get("packed", ()), *data.get("reads", ()))]
         if "order" not in data:
             return [one for group in groups for one in group]
         out = []
-        for letter, times in _RUN.findall(data["order"]):
+        for letter, times in re.findall("([a-zA-Z])([0-9]*)", data["order"]):
             group = groups[LETTERS.index(letter)]
             out += [next(group) for _ in range(int(times or 1))]
         return out
@@ -118,6 +116,8 @@ def _values(group: Mapping[str, Any] | list[Any]) -> Iterator[Read]:
             now += step
             yield Read(of, by, via, _moment(of, now))
     elif "bytes" in group:
+        from base64 import b64decode
+
         content, at = b64decode(group["bytes"], validate=True), 0
         sizes = group["sizes"]
         for size in [sizes] * (len(content) // sizes) if isinstance(sizes, int) and sizes else sizes or []:
@@ -131,14 +131,19 @@ def _values(group: Mapping[str, Any] | list[Any]) -> Iterator[Read]:
 def _moment(of: str, ns: int) -> Any:
     """Return a clock's answer: seconds, nanoseconds, or the text of a date."""
     if of.startswith("datetime."):
+        from datetime import UTC, datetime, timedelta
+
         zone = UTC if of.endswith("(tz)") else None
-        moment = (_EPOCH + timedelta(microseconds=ns // 1000)).replace(tzinfo=zone, fold=ns % 1000)
+        moment = (datetime(1970, 1, 1) + timedelta(microseconds=ns // 1000)).replace(tzinfo=zone, fold=ns % 1000)
         return moment.date().isoformat() if of == "datetime.date.today" else moment.isoformat()
     return ns if of.endswith("_ns") else ns / 1e9
 
 
 def _chance(of: str, via: str, content: bytes) -> Any:
     """Return what was made of random bytes, where nothing else went into it."""
+    import struct
+    import uuid
+
     match via or of:
         case "uuid.uuid4":
             return str(uuid.UUID(bytes=content, version=4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 import stat
@@ -108,6 +107,8 @@ def _note(of: str, path: str) -> None:
 
 def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
     """Return what is to be said of a file; and what it holds, unless the run has that already, by its digest."""
+    import hashlib  # here: a program that reads nothing need not load it for us
+
     try:
         facts = os.stat(path)
         if not stat.S_ISREG(facts.st_mode):
@@ -121,7 +122,7 @@ def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
         with io.FileIO(path) as file:
             content = file.read(_limits.FILE_BYTES_MAX + 1) or b""
     except (OSError, ValueError) as problem:
-        return {"error": named(problem)}, None
+        return {"error": error_name(problem)}, None
     if len(content) > _limits.FILE_BYTES_MAX:  # one that does not know its size, as those in /proc
         return _too_large(path, len(content), tap), None
     token = hashlib.sha256(content).digest()
@@ -186,7 +187,7 @@ def _told(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
     value = list(result) if isinstance(result, tuple) else result
-    answer = {"value": value} if error is None else {"error": named(error)}
+    answer = {"value": value} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, *map(repr, args)), answer, of, by, answer, span)
 
 
@@ -194,7 +195,7 @@ def _listed(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
     path = _path(args, named)
-    answer = {"names": [os.fsdecode(name) for name in result]} if error is None else {"error": named(error)}
+    answer = {"names": [os.fsdecode(name) for name in result]} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
 
@@ -202,7 +203,7 @@ def _scanned(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
     path = _path(args, named)
-    answer: Answer = {"error": named(error)} if error is not None else {"entries": _entries(path)}
+    answer: Answer = {"error": error_name(error)} if error is not None else {"entries": _entries(path)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
 
@@ -242,7 +243,7 @@ def _keep_facts(
     of: str, by: str, pack: Any, span: Any, path: str, link: Answer, result: Any, error: BaseException | None
 ) -> None:
     if error is not None:
-        answer: Answer = {"error": named(error)}
+        answer: Answer = {"error": error_name(error)}
         told = answer
     else:
         # As in os.stat_result: mode, ino, dev, nlink, uid, gid, size; and atime, mtime, ctime in s and ns.
@@ -259,7 +260,7 @@ def _allowed(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
     path, mode = _path(args, named), args[1] if len(args) > 1 else (named or {}).get("mode")
-    answer = {"value": result} if error is None else {"error": named(error)}
+    answer = {"value": result} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path, mode), answer, of, by, {"path": path, "mode": mode, **answer}, span)
 
 
@@ -267,7 +268,7 @@ def _linked(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
     path = _path(args, named)
-    answer = {"to": os.fsdecode(result)} if error is None else {"error": named(error)}
+    answer = {"to": os.fsdecode(result)} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
 
@@ -310,6 +311,6 @@ def _of_number(number: int, otherwise: str) -> str:
         return otherwise  # no Linux, and so not to be found out
 
 
-def named(problem: BaseException) -> str:
+def error_name(problem: BaseException) -> str:
     number = getattr(problem, "errno", None)
     return errno.errorcode.get(number, type(problem).__name__) if number else type(problem).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from types import ModuleType
@@ -34,9 +33,11 @@ def note_new(pack: Any, span: str | None) -> None:
 
 
 def _fingerprint(path: str) -> dict[str, Any]:
+    import hashlib  # here: where nothing is recorded it is not needed
+
     try:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as problem:
-        return {"path": path, "error": files.named(problem)}
+        return {"path": path, "error": files.error_name(problem)}
     return {"path": path, "size": len(content), "digest": hashlib.sha256(content).hexdigest()}
