@@ -138,6 +138,8 @@ hanging = context.Process(target=time.sleep, args=(60,))
 hanging.start()
 hanging.kill(); hanging.join()
 pool.terminate(); pool.join()
+with context.Manager() as manager:
+    assert manager.list([1])[0] == 1
 act("end")
 """
     code, out, err = run_program(tmp_path, store, method, main, env={"TMPDIR": str(temporary)})
@@ -267,6 +269,22 @@ def test_a_pool_of_processes_works_for_one_run_after_the_other() -> None:
         assert pool.submit(act, "in none").result() == "in none"
         assert recorded(lambda: list(pool.map(act, "bc", chunksize=2))) == {"b": "0.1", "c": "0.1"}
     assert [run_lanes(run) for run in playhead.runs()] == [{"b": "0.1", "c": "0.1"}, {"a": "0.1"}]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_pool_of_processes_from_before_the_run_is_named_as_a_gap() -> None:
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=context) as first, context.Pool(1) as second:
+        assert (first.submit(act, "a").result(), second.apply(act, ("b",))) == ("a", "b")
+        with playhead.record("it") as run:
+            assert (first.submit(act, "a").result(), second.apply(act, ("b",))) == ("a", "b")
+        second.close()
+        second.join()
+    loaded = playhead.load(str(run.id))
+    assert run_lanes(loaded) == {}
+    where = {gap["detail"]["where"].partition(", ")[0] for gap in gaps(loaded)}
+    assert where == {"a pool from before the run"}
+    assert_whole(loaded)
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

@@ -140,7 +140,11 @@ def _fork_exec(original: Any) -> Any:
 
 def _is_tracker(argv: Any) -> bool:
     """Say whether this is the process by which multiprocessing cleans up: it runs no code of the program's."""
-    return any(b"from multiprocessing.resource_tracker import " in os.fsencode(part) for part in argv)
+    return any(
+        b"from multiprocessing.resource_tracker import " in os.fsencode(part)
+        for part in argv
+        if isinstance(part, (str, bytes))
+    )
 
 
 def _execve(original: Any) -> Any:

@@ -7,17 +7,19 @@ read it, and one without us calls the function. A worker that has us does so in 
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import handing, lanes
+from playhead.capture import children, handing, lanes, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, ambient, current, place
 
 _START = "_playhead_start"  # where a future or a result of a pool keeps what was begun
+_SEEN = "_playhead_seen"  # in a pool of processes whose workers began under our eyes
 _MARK = "_playhead"  # where a function on its way to another process says where it belongs
 
 
@@ -40,6 +42,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
     else:
         each = functools.partial(_guarded_task_generation, module)
         patches.replace(module.ApplyResult, "__init__", _result)
+        patches.replace(module.Pool, "_repopulate_pool", _repopulate_pool)
         patches.replace(module.Pool, "apply_async", functools.partial(_apply_async, module))
         patches.replace(module.Pool, "_guarded_task_generation", each)
         patches.replace(module, "worker", functools.partial(_worker, module))
@@ -116,6 +119,7 @@ def _apply_async(module: Any, original: Any) -> Any:
             return original(self, func, *args, **options)
         if isinstance(self, module.ThreadPool):
             return original(self, functools.partial(start.carry().run, func), *args, **options)
+        _name_unseen(self)
         _applying.start = start
         try:
             return original(self, _marked(func, start), *args, **options)
@@ -123,6 +127,24 @@ def _apply_async(module: Any, original: Any) -> Any:
             _applying.start = None
 
     return apply_async
+
+
+def _repopulate_pool(original: Any) -> Any:
+    @functools.wraps(original)
+    def repopulate_pool(self: Any) -> Any:
+        self.__dict__[_SEEN] = True
+        return original(self)
+
+    return repopulate_pool
+
+
+def _name_unseen(pool: Any) -> None:
+    """Say that the workers of a pool which began before any run cannot record what they do for this one."""
+    if _SEEN not in pool.__dict__ and not children.passing_on():
+        where = f"a pool from before the run, {spawning.agents_line(sys._getframe(1))}"
+        scope = place()
+        if scope is not None:
+            scope.recording.not_captured("multiprocessing", where)
 
 
 def _result(original: Any) -> Any:
@@ -147,8 +169,10 @@ def _guarded_task_generation(module: Any, original: Any) -> Any:
             return tasks
         begun: dict[int, list[lanes.Start]] = {}
         in_threads = isinstance(self, module.ThreadPool)
-        if not in_threads and (result := self._cache.get(job)) is not None:
-            result.__dict__[_START] = begun
+        if not in_threads:
+            _name_unseen(self)
+            if (result := self._cache.get(job)) is not None:
+                result.__dict__[_START] = begun
         return _in_lanes(module, start.carry(), tasks, None if in_threads else begun)
 
     return generation
@@ -237,6 +261,9 @@ def _submit_to_process(original: Any) -> Any:
         start = lanes.begin() if made == lanes.era() else None
         if start is None:
             return original(self, function, *args, **kwargs)
+        if not self._processes:
+            self.__dict__[_SEEN] = True
+        _name_unseen(self)
         future = original(self, _marked(function, start), *args, **kwargs)
         _tell_if_cancelled(future, start)
         return future
