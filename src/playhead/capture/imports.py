@@ -6,14 +6,13 @@ import importlib.machinery
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
 Hook = Callable[[ModuleType], None]
 
 
-class AfterImport(MetaPathFinder):
+class AfterImport:
     """Call a hook for each named module: at once where it is there already, else whenever its code has been run."""
 
     def __init__(self, hooks: dict[str, Hook]) -> None:
@@ -86,7 +85,7 @@ class AfterImport(MetaPathFinder):
 
 
 def _found(
-    name: str, path: Sequence[str] | None, target: ModuleType | None, but: MetaPathFinder
+    name: str, path: Sequence[str] | None, target: ModuleType | None, but: AfterImport
 ) -> importlib.machinery.ModuleSpec | None:
     for finder in sys.meta_path:
         look: Any = getattr(finder, "find_spec", None)
