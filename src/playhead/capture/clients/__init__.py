@@ -74,7 +74,7 @@ WATCHED: dict[str, tuple[str, ...]] = {
     "frameworks.pydantic_ai": ("pydantic_ai.toolsets.combined", "pydantic_ai.toolsets.function", "pydantic_ai.agent"),
     "processes.popen": ("subprocess",),
     "processes.system": ("os",),
-    "processes.loops": ("asyncio.base_subprocess", "asyncio.unix_events"),
+    "processes.loops": ("asyncio.base_subprocess", "asyncio.unix_events", "asyncio.subprocess"),
     "processes.trios": ("trio._subprocess", "trio._unix_pipes"),
 }
 
