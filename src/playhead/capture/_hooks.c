@@ -807,7 +807,8 @@ keep(Slot *slot, Pack *pack, PyObject *of, PyObject *by, PyObject *result)
     case NUMBER:
         number = PyLong_AsLongLong(result);
         if (number == -1 && PyErr_Occurred()) {
-            return -1;
+            PyErr_Clear(); /* larger than that, or no number at all */
+            return add_value(pack, of, by, result, 24);
         }
         return add_number(pack, of, by, slot->what == NANOSECONDS ? NS : INT, number);
     case MOMENT:

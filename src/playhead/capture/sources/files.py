@@ -273,8 +273,10 @@ def _linked(
 
 
 def _keep(pack: Any, known: tuple[Any, ...], told: Any, of: str, by: str, value: Any, span: Any) -> None:
-    """Keep an answer, unless this module has had the same one in this lane before."""
+    """Keep an answer, unless this module has had the same one in this lane before, or packages are what it is about."""
     seen = pack.tap.seen
+    if "path" in value and value["path"].startswith(not_the_agents()):
+        return
     if seen.get(known, _MISSING) != told:
         if len(seen) > _limits.FILES_KNOWN_MAX:
             seen.clear()
