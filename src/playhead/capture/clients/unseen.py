@@ -21,13 +21,11 @@ MODULES = ("grpc._channel", "grpc.aio._channel", "curl_cffi.requests.session", "
 
 _CALLS = ("__call__", "with_call", "future")
 _TELEMETRY = "/opentelemetry.proto.collector."
-# What the loop of uvloop does by itself, without a socket or a process of Python's.
+# What the loop of uvloop does by itself, without a socket of Python's; of its processes processes/loops.py tells.
 _BY_THE_LOOP = {
     "create_connection": "a connection",
     "create_datagram_endpoint": "datagrams",
     "create_unix_connection": "a connection",
-    "subprocess_exec": "a process",
-    "subprocess_shell": "a process",
 }
 _INSTALLED = ("site-packages", "dist-packages")
 
