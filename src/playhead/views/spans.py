@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,7 +65,14 @@ def command_line(data: dict[str, Any]) -> str:
     if not isinstance(argv, list):
         return ""
     parts = [str(part) for part in argv]
-    return " ".join(parts) if data.get("shell") or len(parts) < 2 else shlex.join(parts)
+    return " ".join(parts) if data.get("shell") or len(parts) < 2 else " ".join(map(_quoted, parts))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as it is typed in a shell."""
+    if re.fullmatch(r"[\w@%+=:,./-]+", word, re.ASCII):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def tree(events: Iterable[Event]) -> list[SpanView]:

@@ -60,7 +60,8 @@ class Told:
     @property
     def steps(self) -> list[Any]:
         """Return steps and what is in them, by name; a step is a list that begins with its name."""
-        return [_named(view) for view in tree(self.events)[0].children]
+        spoken = [event for event in self.events if event.kind not in ("effect.observed", "ambient.read")]
+        return [_named(view) for view in tree(spoken)[0].children]
 
     def lanes(self, *calls: str) -> list[list[int]]:
         """Return the lanes of calls, as numbers."""
