@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -32,8 +29,8 @@ def run() -> list[Row]:
     os.environ["PLAYHEAD_GIT"] = "0"
     playhead.install()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            return [*_clocks(folder), _mixture(folder), *_sizes(folder), *_turns(Path(folder))]
+        with tempfile.TemporaryDirectory() as folder, traffic.provider() as base_url:
+            return [*_clocks(folder), _mixture(folder), *_sizes(folder), *_turns(base_url, Path(folder))]
     finally:
         playhead.uninstall()
 
@@ -131,24 +128,8 @@ def _size(path: Path | None) -> int:
     return (path / "timeline.jsonl").stat().st_size
 
 
-def _turns(folder: Path) -> list[Row]:
+def _turns(base_url: str, folder: Path) -> list[Row]:
     """Take turns of an agent: a model call, 200 reads of clocks and chance, 20 files that stay the same or change."""
-    script = folder / "script.json"
-    script.write_text(json.dumps({"script": [samples.text(300) for _ in range(1499)], "repeat": True}))
-    server = subprocess.Popen(
-        [sys.executable, "-m", "playhead.testing.provider", str(script)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        return _taken(json.loads(server.stdout.readline())["base_url"], folder)
-    finally:
-        server.stdin.close()
-        server.wait()
-
-
-def _taken(base_url: str, folder: Path) -> list[Row]:
     from openai import OpenAI
 
     prompts = itertools.cycle([[{"role": "user", "content": samples.text(500)}] for _ in range(997)])
@@ -175,14 +156,14 @@ def _taken(base_url: str, folder: Path) -> list[Row]:
             turn(changing)
 
         rows = []
-        ratio, bare, recorded = traffic._compare(lambda: turn(same), 10)
+        ratio, bare, recorded = traffic.compare(lambda: turn(same), 10)
         told = f"of bare; at most {TURN_MAX} ({bare:.2f} → {recorded:.2f} ms)"
         rows.append(Row("a turn: 1 call, 200 reads, 20 files", f"{ratio:.3f} ×", told, ratio <= TURN_MAX))
         stop = threading.Event()
         writer = threading.Thread(target=_rewrite, args=(changing, stop))
         writer.start()
         try:
-            ratio, bare, recorded = traffic._compare(turn_with_new, 10)
+            ratio, bare, recorded = traffic.compare(turn_with_new, 10)
         finally:
             stop.set()
             writer.join()

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ LIMITS = {"call": 1.15, "stream": 1.10, "large": 1.25}
 
 def run() -> list[Row]:
     os.environ["PLAYHEAD_GIT"] = "0"
+    with provider() as base_url:
+        return _measured(base_url)
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    """Start a provider in a process of its own; yield its address."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.json"
         # Texts of 300 characters for calls, and one that is streamed in 200 chunks; all of them new to the recorder.
@@ -36,7 +44,7 @@ def run() -> list[Row]:
         assert server.stdin is not None
         assert server.stdout is not None
         try:
-            return _measured(json.loads(server.stdout.readline())["base_url"])
+            yield json.loads(server.stdout.readline())["base_url"]
         finally:
             server.stdin.close()
             server.wait()
@@ -63,13 +71,13 @@ def _measured(base_url: str) -> list[Row]:
             create(model="gpt-5", messages=large)
 
         return [
-            _row("an openai call", "call", *_compare(call, 20)),
-            _row("a stream of 200 chunks", "stream", *_compare(stream, 3)),
-            _row("a request of 500 kB", "large", *_compare(send_large, 4)),
+            _row("an openai call", "call", *compare(call, 20)),
+            _row("a stream of 200 chunks", "stream", *compare(stream, 3)),
+            _row("a request of 500 kB", "large", *compare(send_large, 4)),
         ]
 
 
-def _compare(work: Callable[[], None], times: int) -> tuple[float, float, float]:
+def compare(work: Callable[[], None], times: int) -> tuple[float, float, float]:
     """Return the median ratio of recorded to bare, and the best of each in milliseconds; block by block in turns."""
     import playhead
 

@@ -427,3 +427,26 @@ def test_the_generators_of_numpy_are_kept_as_they_were_found(taping: None) -> No
     (seed,) = [read.value for read in reads if read.of == "os.urandom"]
     entropy = int.from_bytes(seed, "big") >> (len(seed) * 8 - 128)
     assert np.random.default_rng(entropy).random() == own
+
+
+def test_the_clock_of_the_loop_is_kept_where_the_agent_asks_for_it(taping: None) -> None:
+    async def main() -> float:
+        await asyncio.sleep(0.001)
+        return asyncio.get_running_loop().time()
+
+    with playhead.record("agent") as run:
+        told = asyncio.run(main())
+    assert [read.value for read in playhead.load(str(run.id)).reads() if read.of == "asyncio.loop.time"] == [told]
+
+
+def test_an_interrupt_in_the_middle_of_a_read_reaches_the_program(taping: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from playhead.capture.sources import files
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with playhead.record("agent"):
+        os.listdir(".")
+        monkeypatch.setattr(files, "_keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            os.listdir(".")

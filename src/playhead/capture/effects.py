@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture import abandoned, audit, callers, guard, obstacles, scope
+from playhead.capture import abandoned, audit, callers, guard, obstacles, scope, sockets
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.redact_names import is_secret_name
@@ -63,7 +63,7 @@ def install() -> None:
     with _lock:
         _open += 1
         if _open == 1:
-            for event, listener in _LISTENERS.items():
+            for event, listener in _listeners():
                 audit.listen(event, listener)
             _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing})
             _watch.install()
@@ -75,11 +75,15 @@ def uninstall() -> None:
     with _lock:
         _open -= 1
         if _open == 0 and _watch is not None:
-            for event, listener in _LISTENERS.items():
+            for event, listener in _listeners():
                 audit.unlisten(event, listener)
             _watch.uninstall()
             _watch = None
             _patches.restore()
+
+
+def _listeners() -> list[tuple[str, audit.Listener]]:
+    return [*_LISTENERS.items(), ("socket.connect", sockets.connected)]
 
 
 def _after_fork_in_child() -> None:

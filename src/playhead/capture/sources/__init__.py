@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.capture.sources import clocks, files, generators, stdin, variables
+from playhead.capture.sources import clocks, files, generators, loops, stdin, variables
 
 _patches = Patches()
 _arriving: AfterImport | None = None
@@ -17,7 +17,7 @@ def watch_all() -> None:
     files.watch()
     stdin.watch()
     variables.patch(_patches)
-    _arriving = AfterImport({**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING})
+    _arriving = AfterImport({**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING})
     _arriving.install()
 
 
@@ -28,4 +28,5 @@ def unwatch_all() -> None:
         _arriving.uninstall()
         _arriving = None
     files.unwatch()
+    loops.unwatch()
     _patches.restore()

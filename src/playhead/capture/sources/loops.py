@@ -1,0 +1,38 @@
+"""The clock of an event loop, where the agent asks for it: the loop itself asks it all the time."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any
+
+from playhead.capture import hooks
+from playhead.capture.patches import Patches
+
+_patches = Patches()
+
+
+def _arrived(module: ModuleType) -> None:
+    _patches.replace(module.BaseEventLoop, "time", _time)
+
+
+def unwatch() -> None:
+    """Put back what was there."""
+    _patches.restore()
+
+
+def _time(original: Any) -> Any:
+    @functools.wraps(original)
+    def time(self: Any) -> Any:
+        value = original(self)
+        place = hooks.here("asyncio.loop.time", sys._getframe(1))
+        if place is not None:
+            of, by, pack, span = place
+            pack.add(of, by, value, 20, span)
+        return value
+
+    return time
+
+
+ARRIVING = {"asyncio.base_events": _arrived}
