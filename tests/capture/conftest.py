@@ -26,3 +26,12 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     monkeypatch.setattr(FileLog, "append", append)
     yield lambda lines: left.__setitem__(0, lines)
     left[0] = 10**9
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_watched() -> Iterator[None]:
+    """See to it that no test leaves the clocks watched for the next one."""
+    yield
+    from playhead.capture import reads
+
+    assert reads._installed == 0, "playhead.uninstall() is missing"

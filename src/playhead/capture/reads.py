@@ -118,7 +118,7 @@ def hand_over(tap: Any, recording: Recording) -> None:
 
 def begin(lane: Lane) -> None:
     """Keep the state of what a run finds when it begins, in its first lane."""
-    if lane.reads is not None:
+    if lane.reads is not None and _installed:
         generators.note_states(lane.reads, None)
 
 
@@ -126,7 +126,8 @@ def seal(recording: Recording, pack: Any) -> None:
     """Write what a pack holds as one event of its lane."""
     if recording.closed:
         return
-    modules.note_new(pack, None)
+    if _installed:
+        modules.note_new(pack, None)
     order, groups, span = pack.take()
     if groups:
         fields, members = form.written(order, groups)
