@@ -32,10 +32,12 @@ BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is ke
 PROCESS_BYTES_MAX: Final = 64 * 1024 * 1024  # that pass through the pipes of one process; the rest is not kept
 
 # Reads
-READS_MAX: Final = 1_000_000  # in one run, of clocks, random numbers, variables, files; the rest is named as a gap
+READS_MAX: Final = 1_000_000  # of clocks, and of all others, in one process of a run; the rest is named as a gap
 READS_PACKED_MAX: Final = 4096  # of one lane, sealed as one event, where no other event comes before
+READS_WAIT_S: Final = 1.0  # until what was read is written, where no other event of the lane comes before
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file that is read; a larger one is named as a gap
 FILES_BYTES_MAX: Final = 512 * 1024 * 1024  # of all files that one process of a run reads
+FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a database
 FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
 # Effects

@@ -176,5 +176,5 @@ def test_a_pack_has_no_more_groups_than_there_are_letters(make: type) -> None:
     for number in range(130):
         pack.add("source", f"module{number}", number)
     taken.append(pack.take()[:2])
-    assert [len(groups) for _, groups in taken] == [52, 52, 26]
+    assert [len(groups) for _, groups in taken] == [51, 51, 28]
     assert [read.value for order, groups in taken for read in reads.read(data_of(order, groups))] == list(range(130))

@@ -13,6 +13,7 @@ from playhead import _limits
 from playhead.capture import guard, reads, snapshots
 from playhead.capture.arguments import arguments_of, is_method
 from playhead.capture.guard import RecordingWarning
+from playhead.capture.opening import default_settings
 from playhead.capture.record import Record
 from playhead.capture.redact import make_known
 from playhead.capture.request import Envelope
@@ -33,9 +34,10 @@ EFFECTS = ("read", "write", "irreversible")
 def install(*, ambient: bool = True) -> None:
     """Begin to watch what clocks, random numbers, variables and files tell, for runs that are opened from now on.
 
-    Call it first, before other modules are imported. Under `playhead record` it is done already.
+    Call it first, before other modules are imported. Under `playhead record` it is done already. Where the setting
+    `ambient` says no, nothing is watched.
     """
-    if ambient:
+    if ambient and default_settings().ambient:
         reads.install_once()
 
 

@@ -39,11 +39,12 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     int open;
-    Py_ssize_t remaining; /* reads that may still be kept */
+    Py_ssize_t remaining[2]; /* reads that may still be kept: of clocks, which a loop may ask without end, and others */
     Py_ssize_t packed_max;
     PyObject *waiting; /* a dict of the packs that hold something, in the order in which they began to */
     PyObject *seal;    /* called with a pack that is full */
     PyObject *full;    /* called once, with source and module, when no more may be kept */
+    PyObject *begun;   /* called when the first of its packs holds something; None for nobody */
     PyObject *owner;   /* the run; None while it is not opened */
     PyObject *seen;    /* a dict, for those who keep an answer only when it is another one than before */
 } Tap;
@@ -85,7 +86,9 @@ put(Buffer *buffer, const void *data, Py_ssize_t size)
     if (grow(buffer, size) < 0) {
         return -1;
     }
-    memcpy(buffer->at + buffer->size, data, size);
+    if (size) {
+        memcpy(buffer->at + buffer->size, data, size);
+    }
     buffer->size += size;
     return 0;
 }
@@ -238,11 +241,22 @@ added(Pack *self, Group *group, Py_ssize_t bytes)
     Tap *tap = self->tap;
     group->count++;
     self->bytes += bytes;
-    tap->remaining--;
-    if (self->count++ == 0 && PyDict_SetItem(tap->waiting, (PyObject *)self, Py_None) < 0) {
-        return -1;
+    tap->remaining[group->form != NS]--;
+    int first = 0;
+    if (self->count++ == 0) {
+        first = PyDict_GET_SIZE(tap->waiting) == 0 && tap->begun != Py_None;
+        if (PyDict_SetItem(tap->waiting, (PyObject *)self, Py_None) < 0) {
+            return -1;
+        }
     }
-    if (self->count >= tap->packed_max || self->bytes >= TEXT_MAX || self->used == GROUPS_MAX) {
+    if (first) {
+        PyObject *done = PyObject_CallNoArgs(tap->begun);
+        if (done == NULL) {
+            return -1;
+        }
+        Py_DECREF(done);
+    }
+    if (self->count >= tap->packed_max || self->bytes >= TEXT_MAX || self->used >= GROUPS_MAX - 1) {
         PyObject *done = PyObject_CallOneArg(tap->seal, (PyObject *)self);
         if (done == NULL) {
             return -1;
@@ -254,17 +268,18 @@ added(Pack *self, Group *group, Py_ssize_t bytes)
 
 /* Say whether one more read may be kept. 1, 0, or -1 with an error set. */
 static int
-may_add(Pack *self, PyObject *of, PyObject *by)
+may_add(Pack *self, PyObject *of, PyObject *by, int form)
 {
     Tap *tap = self->tap;
     if (tap == NULL || !tap->open) {
         return 0;
     }
-    if (tap->remaining > 0) {
+    Py_ssize_t *remaining = tap->remaining + (form != NS);
+    if (*remaining > 0) {
         return 1;
     }
-    if (tap->remaining == 0) {
-        tap->remaining = -1;
+    if (*remaining == 0) {
+        *remaining = -1;
         PyObject *done = PyObject_CallFunctionObjArgs(tap->full, of, by, NULL);
         if (done == NULL) {
             return -1;
@@ -277,7 +292,7 @@ may_add(Pack *self, PyObject *of, PyObject *by)
 static int
 add_number(Pack *self, PyObject *of, PyObject *by, int form, int64_t number)
 {
-    int may = may_add(self, of, by);
+    int may = may_add(self, of, by, form);
     if (may <= 0) {
         return may;
     }
@@ -296,7 +311,7 @@ add_number(Pack *self, PyObject *of, PyObject *by, int form, int64_t number)
 static int
 add_bytes(Pack *self, PyObject *of, PyObject *by, const char *data, Py_ssize_t size)
 {
-    int may = may_add(self, of, by);
+    int may = may_add(self, of, by, BYTES);
     if (may <= 0) {
         return may;
     }
@@ -311,7 +326,7 @@ add_bytes(Pack *self, PyObject *of, PyObject *by, const char *data, Py_ssize_t s
 static int
 add_value(Pack *self, PyObject *of, PyObject *by, PyObject *value, Py_ssize_t bytes)
 {
-    int may = may_add(self, of, by);
+    int may = may_add(self, of, by, VALUES);
     if (may <= 0) {
         return may;
     }
@@ -425,8 +440,9 @@ tap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     self->owner = Py_NewRef(Py_None);
+    self->begun = Py_NewRef(Py_None);
     self->open = 1;
-    self->remaining = reads_max;
+    self->remaining[0] = self->remaining[1] = reads_max;
     self->packed_max = packed_max;
     self->seal = Py_NewRef(seal);
     self->full = Py_NewRef(full);
@@ -440,6 +456,7 @@ tap_traverse(Tap *self, visitproc visit, void *arg)
     Py_VISIT(self->seal);
     Py_VISIT(self->full);
     Py_VISIT(self->owner);
+    Py_VISIT(self->begun);
     Py_VISIT(self->seen);
     return 0;
 }
@@ -451,6 +468,7 @@ tap_clear(Tap *self)
     Py_CLEAR(self->seal);
     Py_CLEAR(self->full);
     Py_CLEAR(self->owner);
+    Py_CLEAR(self->begun);
     Py_CLEAR(self->seen);
     self->open = 0;
     return 0;
@@ -490,9 +508,11 @@ static PyMethodDef tap_methods[] = {
 
 static PyMemberDef tap_members[] = {
     {"open", T_INT, offsetof(Tap, open), 0, "whether anything is kept"},
-    {"remaining", T_PYSSIZET, offsetof(Tap, remaining), 0, "how many reads may still be kept"},
+    {"clocks_remaining", T_PYSSIZET, offsetof(Tap, remaining), 0, "how many reads of clocks may still be kept"},
+    {"remaining", T_PYSSIZET, offsetof(Tap, remaining) + sizeof(Py_ssize_t), 0, "how many others may still be kept"},
     {"seal", T_OBJECT, offsetof(Tap, seal), 0, "called with a pack that is full"},
     {"full", T_OBJECT, offsetof(Tap, full), 0, "called with source and module when nothing more is kept"},
+    {"begun", T_OBJECT, offsetof(Tap, begun), 0, "called when the first of its packs holds something"},
     {"owner", T_OBJECT, offsetof(Tap, owner), 0, "the run; None while it is not opened"},
     {"seen", T_OBJECT, offsetof(Tap, seen), READONLY, "for those who keep only what is new"},
     {NULL},
@@ -517,7 +537,7 @@ static PyObject *sort_of, *caller_of;                      /* callers.py: what t
 static PyObject *current, *ambient_lane, *muted;           /* the context variables of scope.py */
 static PyObject *process_lane;                             /* of the run of the process; None without one */
 static PyObject *problem;                                  /* called with the exception when a read could not be kept */
-static PyObject *name_text, *reads_text, *bytes_text, *zoned_text, *today_text, *now_text;
+static PyObject *name_text, *reads_text, *bytes_text, *zoned_text, *today_text, *now_text, *unnamed_text;
 static Py_ssize_t watching; /* how many want to know: without any, nothing is looked at */
 
 /* Return the pack of the lane that runs, borrowed from it, and its span; NULL where nothing is recorded. */
@@ -568,7 +588,10 @@ reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyO
 {
     PyObject *name = globals == NULL ? NULL : PyDict_GetItemWithError(globals, name_text);
     if (name == NULL || !PyUnicode_CheckExact(name)) {
-        return PyErr_Occurred() ? -1 : 0;
+        if (PyErr_Occurred() || globals == NULL) {
+            return PyErr_Occurred() ? -1 : 0;
+        }
+        name = unnamed_text; /* code that was made at run time, in a namespace of its own */
     }
     PyObject *sort = PyDict_GetItemWithError(sorts, name);
     if (sort == NULL) {
@@ -1288,9 +1311,11 @@ PyInit__hooks(void)
     zoned_text = PyUnicode_InternFromString("datetime.datetime.now(tz)");
     today_text = PyUnicode_InternFromString("datetime.date.today");
     now_text = PyUnicode_InternFromString("datetime.datetime.today");
+    unnamed_text = PyUnicode_InternFromString("?");
     process_lane = Py_NewRef(Py_None);
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || name_text == NULL || reads_text == NULL || bytes_text == NULL || zoned_text == NULL || today_text == NULL || now_text == NULL ||
+        unnamed_text == NULL ||
         PyModule_AddType(module, &TapType) < 0 || PyModule_AddType(module, &PackType) < 0) {
         Py_XDECREF(module);
         return NULL;

@@ -33,6 +33,10 @@ def recordings() -> list[Recording]:
 
 def _before() -> None:
     """Wait until no other thread is in the middle of a line: its lock would be copied and never released."""
+    if _recordings:
+        from playhead.store import syncer  # loaded by whoever opened them
+
+        syncer.pause()  # it may be about to write a line, and would wait for us, as we for it
     ledgers = _held[threading.get_ident()] = [recording.ledger for recording in list(_recordings)]
     for ledger in ledgers:
         ledger.hold()

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from playhead.errors import PlayheadError, RecordingStopped
@@ -32,6 +32,8 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, 
 
     `inside` says that a library is our caller, which would take an exception for one of its own.
     """
+    if _from_a_handler(problem):
+        raise problem
     if problem.__dict__.pop(_COUNTED, None) != recording.id:  # else it comes by for the second time, on its way up
         recording.lose(_reason(problem) if count else "sync_failed", count)
     if recording.strict or _is_our_mistake(problem):
@@ -52,6 +54,30 @@ def absorb_in_all(problem: Exception, what: str, recordings: Iterable[Recording]
         logger.warning("%s was not recorded: %s", what, problem)
         if _is_our_mistake(problem):
             raise problem
+
+
+def aside(work: Callable[[], None], recordings: Iterable[Recording]) -> None:
+    """Do something in a thread of ours, where nobody is there to be told; what fails is counted."""
+    try:
+        work()
+    except BaseException as problem:
+        logger.warning("in the background: %s", problem)
+        for recording in recordings:
+            recording.lose(type(problem).__name__)
+
+
+def _from_a_handler(problem: Exception) -> bool:
+    """Say whether a signal handler of the program raised this while we were at work: a timeout, mostly."""
+    import _signal  # type: ignore[import-not-found]  # what `signal` is made of, which a program may not have loaded
+
+    handlers = [_signal.getsignal(number) for number in _signal.valid_signals()]
+    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
+    trace = problem.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _reason(problem: Exception) -> str:

@@ -47,6 +47,9 @@ def _compiled() -> Any:
 compiled: Any = _compiled()
 Tap: Any = packs.Tap if compiled is None else compiled.Tap
 _backend: Any = None
+# The sets in which `os` says which of its functions can do what.
+_SUPPORTING = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
+_moved: list[tuple[set[Any], Any]] = []
 
 
 def prepare(problem: Callable[[Exception], None]) -> None:
@@ -67,7 +70,16 @@ def prepare(problem: Callable[[Exception], None]) -> None:
 
 def watch(function: Any, of: str, what: What, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
     """Keep what a function gives back from now on; `only` names the one object whose method it is watched as."""
-    _backend.watch(function, of, int(what), only, notice)
+    # A function of C is hashed by its code, so what is watched is no longer found in a set that it was put in before.
+    groups = [group for group in _SUPPORTING if function in group]
+    for group in groups:
+        group.discard(function)
+    try:
+        _backend.watch(function, of, int(what), only, notice)
+    finally:
+        for group in groups:
+            group.add(getattr(os, function.__name__))
+            _moved.append((group, function))
 
 
 def know_dates() -> None:
@@ -77,7 +89,12 @@ def know_dates() -> None:
 
 def restore() -> None:
     """Watch nothing any more."""
+    for group, function in _moved:
+        group.discard(getattr(os, function.__name__))
     _backend.restore()
+    for group, function in _moved:
+        group.add(function)
+    _moved.clear()
 
 
 def listen(count: int) -> None:

@@ -91,7 +91,8 @@ def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | Non
     name: Any = frame.f_globals.get("__name__")
     sort = _Needed.sorts.get(name)
     if sort is None:
-        sort = _Needed.sort_of(name) if type(name) is str else PASSES + 1
+        # Code that was made at run time may have a namespace of its own, without a name.
+        name, sort = (name, _Needed.sort_of(name)) if type(name) is str else ("?", AGENT)
     found = None if sort > PASSES else _pack()
     if found is None:
         return None
@@ -144,7 +145,24 @@ def watch(function: Any, of: str, what: int, only: Any = None, notice: Callable[
             _replace(made.__get__(only), lambda value: _is_bound(value, only, name))
         return
     made = _wrapper(function, sys.intern(of), What(what), only, notice, bound=False, of_class=False)
-    _replace(made, lambda value: value is function)
+    _replace(_Unbound(made), lambda value: value is function)
+
+
+class _Unbound:
+    """Call a function that does not become a method where a class holds it, as one of C does not."""
+
+    def __init__(self, function: Any) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return str(self.__name__)  # type: ignore[attr-defined]  # by name, as a function is
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__.__wrapped__)  # type: ignore[attr-defined]
 
 
 def _replace(made: Any, is_it: Callable[[Any], bool]) -> None:
@@ -193,7 +211,7 @@ def _wrapper(
             return call(*given, **kwargs)
         _state.inside = True
         try:
-            place = _place(of, sys._getframe(1))
+            place = _place(of, sys._getframe(1 if bound else 2))
             if place is None and what == What.STDIN:
                 place = _anywhere(of)
             if place is None:
@@ -205,8 +223,8 @@ def _wrapper(
             if what in (What.CALL, What.STDIN):
                 return _told(call, place, given, kwargs, notice, bound)
             if what == What.SEED:
-                return _seeded(call, place, given)
-            return _with_clock(call, place, given)
+                return call(*given, **kwargs) if kwargs else _seeded(call, place, given)
+            return call(*given, **kwargs) if kwargs else _with_clock(call, place, given)
         finally:
             _state.inside = False
 

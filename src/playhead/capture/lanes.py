@@ -47,7 +47,7 @@ _era = 0  # of patches: what an earlier one put below somebody else's is not to 
 laneless: set[CodeType] = set()  # coroutines that a framework starts as often as chance has it, and that tell nothing
 # Called when a lane ends, in whichever thread that happens, with the lane that waits for it, the lane itself, and "ok",
 # "error" or "cancelled".
-on_end: Callable[[Lane, Lane, str], None] | None = None
+on_end: Callable[[Lane | None, Lane, str], None] | None = None
 
 
 class _Local(threading.local):
@@ -126,7 +126,7 @@ class Start:
 
     def end(self, error: BaseException | None) -> None:
         """Tell how the work ended."""
-        if self.child is not None and self.parent is not None and on_end is not None:
+        if self.child is not None and on_end is not None:
             if error is None:
                 ended(self.parent, self.child, "ok")
                 return
@@ -136,7 +136,7 @@ class Start:
 
     def tell(self, outcome: str) -> None:
         """Tell how the work ended, where there is no exception to see it from."""
-        if self.child is not None and self.parent is not None:
+        if self.child is not None:
             ended(self.parent, self.child, outcome)
 
 
@@ -146,8 +146,8 @@ def leave(tokens: Tokens) -> None:
         variable.reset(token)
 
 
-def ended(parent: Lane, child: Lane, outcome: str) -> None:
-    """Tell whoever listens that what ran in a lane is over."""
+def ended(parent: Lane | None, child: Lane, outcome: str) -> None:
+    """Tell whoever listens that what ran in a lane is over; the parent is None where it is in another process."""
     if on_end is not None:
         on_end(parent, child, outcome)
 

@@ -66,9 +66,10 @@ class Pack:
         tap = self.tap
         if not tap.open:
             return
-        if tap.remaining <= 0:
-            if tap.remaining == 0:
-                tap.remaining = -1
+        remaining = "clocks_remaining" if form == NS else "remaining"  # a loop may ask a clock without end
+        if getattr(tap, remaining) <= 0:
+            if getattr(tap, remaining) == 0:
+                setattr(tap, remaining, -1)
                 tap.full(of, by)
             return
         with self._lock:
@@ -85,13 +86,16 @@ class Pack:
                 group.sizes.append(len(value))
             group.content.append(value)
             group.count += 1
-            tap.remaining -= 1
+            setattr(tap, remaining, getattr(tap, remaining) - 1)
             self._bytes += size
+            first = self.count == 0 and not tap.holding and tap.begun is not None
             if self.count == 0:
                 self.span = span
                 tap.holding[self] = None
             self.count += 1
-            enough = self.count >= tap.packed_max or self._bytes >= TEXT_MAX or len(self._groups) == len(LETTERS)
+            enough = self.count >= tap.packed_max or self._bytes >= TEXT_MAX or len(self._groups) >= len(LETTERS) - 1
+        if first and tap.begun is not None:
+            tap.begun()
         if enough:
             tap.seal(self)
 
@@ -112,8 +116,10 @@ class Tap:
         self, seal: Callable[[Pack], object], full: Callable[[str, str], object], reads_max: int, packed_max: int
     ) -> None:
         self.open = 1
-        self.remaining, self.packed_max = reads_max, packed_max
+        self.remaining = self.clocks_remaining = reads_max
+        self.packed_max = packed_max
         self.seal, self.full = seal, full
+        self.begun: Callable[[], object] | None = None  # called when the first of its packs holds something
         self.owner: Any = None  # the run; None while it is not opened
         self.seen: dict[Any, Any] = {}  # for those who keep an answer only when it is another one than before
         self.holding: dict[Pack, None] = {}

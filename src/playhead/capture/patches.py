@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 _ABSENT = object()
@@ -39,6 +39,9 @@ class Patches:
 
     def _put(self, owner: Any, name: str, original: Any, make: Callable[[Any], Any]) -> None:
         replacement = make(_bound(original) if isinstance(owner, type) else original)
+        if isinstance(owner, ModuleType) and isinstance(replacement, FunctionType):
+            # What was written in C says that it is from elsewhere; under this name it is found again, by pickle say.
+            replacement.__module__, replacement.__name__, replacement.__qualname__ = owner.__name__, name, name
         self._done.append((owner, name, original, replacement))
         setattr(owner, name, replacement)
 

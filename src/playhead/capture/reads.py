@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead import _limits
 from playhead.capture import audit, forks, guard, hooks, lanes, sources
 from playhead.capture.patches import Patches
-from playhead.capture.sources import generators, modules
+from playhead.capture.sources import generators, modules, stdin
 from playhead.event import reads as form
 
 if TYPE_CHECKING:
@@ -102,10 +102,12 @@ def attach(tap: Any, recording: Recording) -> None:
     """Let a run have what its lanes read."""
 
     def full(of: str, by: str) -> None:
-        where = f"{by} read more from {of.rpartition(':')[2]}, after {_limits.READS_MAX} reads in this run"
+        source = of.rpartition(":")[2]
+        sort = "clocks" if source.startswith(("time.", "datetime.")) else "all but clocks"
+        where = f"{sort}, after {_limits.READS_MAX} reads of them; the first that is missing: {source}, by {by}"
         recording.not_captured("reads", where)
 
-    tap.owner = recording
+    tap.owner, tap.begun = recording, _write_soon
     tap.seal, tap.full = (lambda pack: seal(recording, pack)), full
 
 
@@ -114,6 +116,9 @@ def hand_over(tap: Any, recording: Recording) -> None:
     let_go(recording)
     recording.tap = tap
     attach(tap, recording)
+    if tap.remaining < 0:
+        recording.not_captured("reads", f"before the first event, all but the first {_limits.READS_PACKED_MAX}")
+    tap.remaining = tap.clocks_remaining = _limits.READS_MAX
 
 
 def begin(lane: Lane) -> None:
@@ -130,9 +135,13 @@ def seal(recording: Recording, pack: Any) -> None:
         modules.note_new(pack, None)
     order, groups, span = pack.take()
     if groups:
-        fields, members = form.written(order, groups)
+        fields, members = form.written(*stdin.joined(recording, order, groups))
         parent = recording.root_span if span is None else span
-        recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
+        try:
+            recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
+        except BaseException:  # an interrupt: they are in no pack any more, and in no event
+            recording.lose("reads_interrupted", sum(group[3] for group in groups))
+            raise
 
 
 def close(recording: Recording) -> None:
@@ -150,7 +159,7 @@ def let_go(recording: Recording) -> None:
     """Let go of what a run kept, sealed or not."""
     tap, recording.tap = recording.tap, None
     if tap is not None:
-        tap.open, tap.owner = 0, None
+        tap.open, tap.owner, tap.begun = 0, None, None
         with _lock:
             _taps.discard(id(tap))
             hooks.listen(len(_taps))
@@ -159,9 +168,9 @@ def let_go(recording: Recording) -> None:
                 _patches.restore()
 
 
-def _ended(parent: Lane, child: Lane, outcome: str) -> None:
+def _ended(parent: Lane | None, child: Lane, outcome: str) -> None:
     """Keep in the lane that waits for it that another one has ended, and write what that one has read."""
-    if parent.reads is not None:
+    if parent is not None and parent.reads is not None:
         parent.reads.add("lane.ended", "", [child.path, time.time_ns() // 1000, outcome], 40)
     if child.reads is not None and child.reads.count and child.tap.owner is not None:
         seal(child.tap.owner, child.reads)
@@ -174,6 +183,17 @@ def _exiting(original: Any) -> Any:
         original(status)
 
     return _exit
+
+
+def _write_soon() -> None:
+    """Let what is read from now on be written soon, if no other event comes before: the program may hang, or die."""
+    from playhead.store import syncer  # loaded by whoever opened the run
+
+    syncer.soon(_write_waiting)
+
+
+def _write_waiting() -> None:
+    guard.aside(_seal_all, forks.recordings())
 
 
 def _becoming(args: tuple[Any, ...]) -> None:
@@ -196,7 +216,9 @@ def after_fork(recording: Recording) -> None:
 
 
 def _drop(pack: Any) -> None:
-    pack.take()  # there is no run yet, and may never be one
+    pack.tap.remaining = (
+        pack.tap.clocks_remaining
+    ) = -1  # there is no run yet, and may never be one: the beginning is enough
 
 
 def _ignore(of: str, by: str) -> None:

@@ -306,6 +306,7 @@ class AmbientRead(Payload):
     KIND = "ambient.read"
     reads: list[Any] = []  # what holds text: {of, by, via, values}
     packed: list[Any] = []  # numbers and random bytes: {of, by, via}, and at, ns or values or bytes, sizes
+    count: int | None = None  # of all reads
     order: str | None = None  # in which order the groups of `packed`, then of `reads`, were read from
 
 

@@ -45,6 +45,7 @@ def written(order: str, groups: list[Group]) -> tuple[dict[str, Any], bytes]:
     members = []
     if packed:
         members.append(b'"packed":[%b]' % b",".join(_packed(groups[index]) for index in packed))
+    members.append(b'"count":%d' % sum(group[3] for group in groups))
     if order:
         members.append(b'"order":"%b"' % order.encode())
     return fields, b",".join(members)
@@ -91,6 +92,8 @@ def read(data: Mapping[str, Any]) -> list[Read]:
 
 def count(data: Mapping[str, Any]) -> int:
     """Say how many reads there are, as far as can be told."""
+    if type(data.get("count")) is int:
+        return int(data["count"])
     total = 0
     for group in (*(data.get("packed") or ()), *(data.get("reads") or ())):
         match group:
@@ -153,6 +156,8 @@ def _chance(of: str, via: str, content: bytes) -> Any:
             return struct.unpack("<d", content)[0]
         case "random.getrandbits":
             return int.from_bytes(content, "little")
+    if of.startswith("uuid_utils") and of.endswith("_int"):
+        return str(uuid.UUID(int=int.from_bytes(content, "little")))
     if of.startswith("uuid_utils") or of == "uuid.uuid1":
         return str(uuid.UUID(bytes=content))
     if of == "random.random" and len(content) == 8:

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from _thread import get_native_id, start_new_thread
+from collections.abc import Callable
 
 from playhead import _limits
 from playhead.errors import PlayheadError
@@ -24,6 +25,8 @@ _guard = threading.Lock()
 _running = False
 _native = 0  # what the kernel calls the thread
 _TRIES, _TRY_S = 1000, 0.001
+_chore: Callable[[], None] | None = None  # to be done in the background, when it is due
+_due = 0.0
 
 
 def watch(ledger: Ledger) -> None:
@@ -54,11 +57,26 @@ def _written() -> None:
                 pass  # no more threads, or the interpreter ends: closing the ledger brings its lines to the disk
 
 
+def soon(chore: Callable[[], None]) -> None:
+    """Have something done in the background, `READS_WAIT_S` from now; asked for again meanwhile, it is done once."""
+    global _chore, _due
+    if _chore is None:
+        _due = time.monotonic() + _limits.READS_WAIT_S
+        _chore = chore
+        _written()
+
+
 def _work() -> None:
-    global _native
+    global _native, _chore
     _native = get_native_id()
     while not _stop.is_set():
-        _wake.wait()
+        chore = _chore
+        _wake.wait(None if chore is None else max(0.0, _due - time.monotonic()))
+        if chore is not None and time.monotonic() >= _due and not _stop.is_set():
+            _chore = None
+            chore()
+        if not _wake.is_set():
+            continue
         _stop.wait(_limits.SYNC_INTERVAL_S)
         _wake.clear()
         with _guard:
@@ -72,7 +90,8 @@ def _work() -> None:
     _ended.set()
 
 
-def _before_fork() -> None:
+def pause() -> None:
+    """Be gone until there is something to do again: the process is about to fork."""
     global _running
     if _running:
         _ended.clear()
@@ -88,11 +107,12 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    global _running, _guard, _wake, _stop, _ended
+    global _running, _guard, _wake, _stop, _ended, _chore
+    _chore = None
     _guard = threading.Lock()
     _wake, _stop, _ended = threading.Event(), threading.Event(), threading.Event()
     _running = False
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=pause, after_in_child=_after_fork)

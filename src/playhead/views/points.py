@@ -20,7 +20,7 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "effect.observed":
             return _effect(data, resolve)
         case "ambient.read":
-            return reads.told(data)
+            return reads.told(data, resolve)
         case "git.committed":
             return f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
         case "mcp.notified":

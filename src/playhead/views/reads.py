@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from playhead.event.envelope import Event
 from playhead.event.reads import count, read
 from playhead.views import text
+from playhead.views.text import Resolve
 
 _CONTENTS = ("open", "sqlite3.connect", "sys.stdin")  # what may hold much, and is read for what it holds
 
@@ -31,20 +32,24 @@ def reads_of(events: Iterable[Event]) -> Iterator[LaneRead]:
                 yield LaneRead(event.seq, event.lane, *one)
 
 
-def contents(data: dict[str, Any]) -> list[str]:
+def contents(data: dict[str, Any], resolve: Resolve | None = None) -> list[str]:
     """Name the files that were read, and the standard input."""
     names: dict[str, None] = {}
-    for group in data.get("reads") or ():
+    groups = text.followed(data.get("reads"), resolve)
+    for group in groups if isinstance(groups, list) else ():
+        group = text.followed(group, resolve)
         if isinstance(group, dict) and group.get("of") in _CONTENTS:
-            for value in group.get("values") or ():
+            values = text.followed(group.get("values"), resolve)
+            for value in values if isinstance(values, list) else ():
+                value = text.followed(value, resolve)
                 path = value.get("path") if isinstance(value, dict) else None
                 names.setdefault(str(path).rpartition("/")[2] if path else "stdin")
     return list(names)
 
 
-def told(data: dict[str, Any]) -> str:
+def told(data: dict[str, Any], resolve: Resolve | None = None) -> str:
     """Say in a few words what was read: the files by name, the rest as a number."""
-    files, total = contents(data), count(data)
+    files, total = contents(data, resolve), count(data)
     if not files:
         return text.several(total, "read")
     return f"{', '.join(files)}" + (f", {text.several(total, 'read')} in all" if total > len(files) else "")

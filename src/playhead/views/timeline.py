@@ -289,7 +289,10 @@ class Timeline:
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
             case "ambient.read":
-                row.detail, row.quiet = text.cut(reads.told(data), width), not reads.contents(data)
+                row.detail, row.quiet = (
+                    text.cut(reads.told(data, self._resolve), width),
+                    not reads.contents(data, self._resolve),
+                )
             case kind if kind not in OPENING_TO_CLOSING:
                 row.detail = text.cut(points.said(kind, data, row.name, self._resolve), width)
         return row

@@ -169,7 +169,8 @@ class _Talk:
 
     def _tell(self, call: ProcessCall) -> None:
         process = self._process
-        if (flow := call.flows.get("stdin")) is not None and process._input:
+        given = isinstance(process._input, (bytes, bytearray, memoryview))  # else it was a mistake, and raised
+        if (flow := call.flows.get("stdin")) is not None and given and process._input:
             written = memoryview(process._input).cast("B")[self._written : process._input_offset]
             if written:
                 whole = type(process._input) is bytes and len(written) == len(process._input)

@@ -49,6 +49,7 @@ def _uuid(module: ModuleType) -> None:
 def _uuid_utils(module: ModuleType) -> None:
     for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
         _watch(module, name, What.UUID, f"uuid_utils.{name}")
+        _watch(module, f"_{name}_int", What.BITS, f"uuid_utils.{name}_int")  # what `uuid_utils.compat` is made of
 
 
 def _watch(module: Any, name: str, what: What, of: str | None = None) -> None:

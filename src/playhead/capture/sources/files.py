@@ -15,12 +15,13 @@ from playhead import _limits
 from playhead.capture import audit, hooks
 from playhead.capture.hooks import What
 
-_WRITES_ONLY = os.O_WRONLY
 _RACY_NS = 50_000_000  # a file changed so short a time ago may change again without another time of change
 _MISSING = object()
 
 Answer = dict[str, Any]
 
+_locked: set[tuple[int, int]] = set()  # files that the program has locked, or may have, by device and number
+_open: dict[tuple[int, int], int] = {}  # those of them that are open here
 _excluded: tuple[int, tuple[str, ...]] = (-1, ())
 _tokens: dict[tuple[int, ...], bytes] = {}  # of the content of files, by what tells that they are the same
 
@@ -32,17 +33,18 @@ def watch() -> None:
     for function, notice in asked:
         hooks.watch(function, f"os.{function.__name__}", What.CALL, None, notice)
     hooks.watch(os.DirEntry.__dict__["stat"], "os.DirEntry.stat", What.CALL, None, _entry_looked)
-    for name in ("getcwd", "cpu_count", "getlogin", "uname", "getloadavg", "get_terminal_size"):
+    for name in ("getcwd", "cpu_count", "getlogin", "uname", "getloadavg", "get_terminal_size", "statvfs", "times"):
         if hasattr(os, name):
             hooks.watch(getattr(os, name), f"os.{name}", What.CALL, None, _told)
-    audit.listen("open", _opened)
-    audit.listen("sqlite3.connect", _connected)
+    hooks.watch(os.open, "open", What.CALL, None, _opened_by_number)
+    for event, listener in _LISTENERS.items():
+        audit.listen(event, listener)
 
 
 def unwatch() -> None:
     """Stop listening."""
-    audit.unlisten("open", _opened)
-    audit.unlisten("sqlite3.connect", _connected)
+    for event, listener in _LISTENERS.items():
+        audit.unlisten(event, listener)
 
 
 def _socket_arrived(module: ModuleType) -> None:
@@ -56,12 +58,25 @@ ARRIVING = {"_socket": _socket_arrived}
 
 
 def _opened(args: tuple[Any, ...]) -> None:
-    path, _, flags = args
-    if not isinstance(path, (str, bytes)) or not isinstance(flags, int):
-        return
-    if flags & (_WRITES_ONLY | os.O_TRUNC | os.O_DIRECTORY | os.O_PATH) or (flags & os.O_CREAT and flags & os.O_EXCL):
-        return  # nothing can be read from it
+    path, mode, flags = args
+    if mode is None or isinstance(path, int) or not _can_read(flags):
+        return  # `os.open` is watched itself: only there it is told relative to which folder
     _note("open", os.fsdecode(path))
+
+
+def _can_read(flags: Any) -> bool:
+    """Say whether something that was there before can be read from what is opened like this."""
+    if not isinstance(flags, int) or flags & (os.O_WRONLY | os.O_TRUNC | os.O_DIRECTORY | getattr(os, "O_PATH", 0)):
+        return False
+    return not (flags & os.O_CREAT and flags & os.O_EXCL)
+
+
+def _opened_by_number(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    flags = args[1] if len(args) > 1 else (named or {}).get("flags")
+    if _can_read(flags):
+        _keep_content(of, by, pack, span, _path(args, named))
 
 
 def _connected(args: tuple[Any, ...]) -> None:
@@ -73,6 +88,11 @@ def _connected(args: tuple[Any, ...]) -> None:
         text = "/" + text.lstrip("/") if text.startswith("//") else text
     if text in ("", ":memory:"):
         return
+    try:
+        facts = os.stat(text)
+        _locked.add((facts.st_dev, facts.st_ino))
+    except (OSError, ValueError):
+        pass  # it is not there yet: nobody has it open
     _note("sqlite3.connect", text)
     if os.path.exists(f"{text}-wal"):  # what is committed, and not yet in the file itself
         _note("sqlite3.connect", f"{text}-wal")
@@ -85,12 +105,13 @@ def _note(of: str, path: str) -> None:
     place = hooks.here(of, frame)
     if place is None:
         return
-    source, by, pack, span = place
     if not path.startswith("/") or "/." in path or "//" in path:  # the usual one is as it should be
         path = os.path.abspath(path)
-        if path.startswith(not_the_agents()):
-            return
-    if path == os.devnull:
+    _keep_content(*place, path)
+
+
+def _keep_content(source: str, by: str, pack: Any, span: Any, path: str) -> None:
+    if path == os.devnull or path.startswith(not_the_agents()):
         return
     tap = pack.tap
     answer, content = _content(path, tap)
@@ -119,8 +140,7 @@ def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
             return tap.seen[token], None
         if facts.st_size > _limits.FILE_BYTES_MAX:
             return _too_large(path, facts.st_size, tap), None
-        with io.FileIO(path) as file:
-            content = file.read(_limits.FILE_BYTES_MAX + 1) or b""
+        content = _read(path, facts)
     except (OSError, ValueError) as problem:
         return {"error": error_name(problem)}, None
     if len(content) > _limits.FILE_BYTES_MAX:  # one that does not know its size, as those in /proc
@@ -142,6 +162,36 @@ def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
     answer = {"size": len(content), "digest": hashlib.sha256(clean).hexdigest()}
     tap.seen[token] = answer
     return answer, clean
+
+
+def _read(path: str, facts: os.stat_result) -> bytes:
+    """Read a file without taking a lock from the program: it loses all that it has on a file when we close that.
+
+    So one that it has ever locked, or has as a database, is opened once and stays open.
+    """
+    identity = (facts.st_dev, facts.st_ino)
+    if identity not in _locked:
+        with io.FileIO(path) as file:
+            return file.read(_limits.FILE_BYTES_MAX + 1) or b""
+    number = _open.get(identity)
+    if number is None:
+        if len(_open) >= _limits.FILES_KEPT_OPEN_MAX:
+            raise OSError(errno.EMFILE, "too many files that the program has locked")
+        number = _open[identity] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    parts, at = [], 0
+    while at <= _limits.FILE_BYTES_MAX and (part := os.pread(number, _limits.READ_CHUNK_BYTES, at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def _locking(args: tuple[Any, ...]) -> None:
+    """Note which file a program locks; listens to the audit events of it."""
+    try:
+        facts = os.fstat(args[0] if isinstance(args[0], int) else args[0].fileno())
+    except (OSError, AttributeError, ValueError, TypeError):
+        return  # the function itself will say what is wrong
+    _locked.add((facts.st_dev, facts.st_ino))
 
 
 def _special(path: str, facts: os.stat_result, tap: Any) -> Answer:
@@ -178,6 +228,14 @@ def not_the_agents() -> tuple[str, ...]:
         packages = {entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")}
         _excluded = len(sys.path), tuple(os.path.join(root, "") for root in roots | packages)
     return _excluded[1]
+
+
+_LISTENERS = {
+    "open": _opened,
+    "sqlite3.connect": _connected,
+    "fcntl.fcntl": _locking,
+    "fcntl.lockf": _locking,  # not `flock`, whose locks are those of the open file
+}
 
 
 # Answers.

@@ -29,7 +29,7 @@ def note_new(pack: Any, span: str | None) -> None:
             if isinstance(path, str) and path.endswith((".py", ".pyw")) and callers.sort_of(name) == callers.AGENT:
                 path = os.path.abspath(path)
                 if not path.startswith(files.not_the_agents()):
-                    pack.add("import", name, _fingerprint(path), len(path) + 128, span)
+                    pack.add("import", "", {"module": name, **_fingerprint(path)}, len(path) + 160, span)
 
 
 def _fingerprint(path: str) -> dict[str, Any]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import builtins
 import io
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.capture import hooks
 from playhead.capture.hooks import What
+from playhead.event.reads import Group
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
 
 _OF = "sys.stdin"
 
@@ -38,9 +42,23 @@ def _typed(
         _keep(pack, span, f"{result}\n".encode("utf-8", "surrogateescape"))
 
 
+def joined(recording: Recording, order: str, groups: list[Group]) -> tuple[str, list[Group]]:
+    """Return what was read with the pieces of the standard input as one, where a secret is spread over several."""
+    for place, (of, by, form, count, values, sizes) in enumerate(groups):
+        if of == _OF and count > 1:
+            whole = b"".join(value if isinstance(value, bytes) else value.encode() for value in values)
+            if (clean := recording.clean(whole)) != whole:
+                kept = [_as_text(clean), *[""] * (count - 1)]  # as many pieces as the order tells of
+                return order, [*groups[:place], (of, by, form, count, kept, sizes), *groups[place + 1 :]]
+    return order, groups
+
+
 def _keep(pack: Any, span: Any, content: bytes) -> None:
+    pack.add(_OF, "", _as_text(content), len(content) + 3, span)
+
+
+def _as_text(content: bytes) -> str | bytes:
     try:
-        value: str | bytes = content.decode()
+        return content.decode()
     except UnicodeDecodeError:
-        value = content
-    pack.add(_OF, "", value, len(content) + 3, span)
+        return content

@@ -40,7 +40,7 @@ def _iter(original: Any) -> Any:
     def __iter__(self: Any) -> Any:
         place = hooks.here(_OF, sys._getframe(1))
         if place is not None:
-            _keep(place, "*", sorted(map(os.fsdecode, self._data)))
+            _keep(place, "*", list(map(os.fsdecode, self._data)))
         return original(self)
 
     return __iter__

@@ -1,0 +1,222 @@
+"""A program whose reads are recorded does what it does alone: its locks, its timeouts, its sets, its pickles."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.capture import launching
+
+import playhead
+
+
+@pytest.fixture(autouse=True)
+def taping() -> Iterator[None]:
+    playhead.install()
+    yield
+    playhead.uninstall()
+
+
+def test_a_database_that_is_opened_twice_keeps_its_locks(tmp_path: Path) -> None:
+    path = tmp_path / "data.db"
+    other = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('insert into t values (9)')"
+    with playhead.record("agent"):
+        first = sqlite3.connect(path, isolation_level=None)
+        first.execute("create table t (a)")
+        first.execute("begin immediate")
+        sqlite3.connect(path).close()  # of SQLite itself this takes no lock away
+        tried = subprocess.run([sys.executable, "-c", other, str(path)], capture_output=True, text=True)
+        first.execute("insert into t values (1)")
+        first.execute("commit")
+        first.close()
+    assert "database is locked" in tried.stderr
+
+
+def test_a_locked_file_that_is_opened_again_stays_locked(tmp_path: Path) -> None:
+    import fcntl
+
+    path = tmp_path / "lock"
+    path.write_text("x")
+    other = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    with playhead.record("agent"), open(path, "r+") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        again = open(path)  # noqa: SIM115
+        tried = subprocess.run([sys.executable, "-c", other, str(path)], capture_output=True, text=True)
+        again.close()
+    assert "BlockingIOError" in tried.stderr
+
+
+def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> None:
+    class Timeout(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Timeout
+
+    before = signal.signal(signal.SIGALRM, ring)
+    caught = 0
+    try:
+        with playhead.record("agent") as run:
+            for _ in range(30):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002)
+                    end = time.monotonic() + 2
+                    while time.monotonic() < end:
+                        os.path.exists(tmp_path)
+                except Timeout:
+                    caught += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught >= 28  # one that falls into a callback of the collector is lost, as Python has it
+    gaps = [event.data for event in playhead.load(str(run.id)).events() if event.kind == "gap.noted"]
+    assert {gap["reason"] for gap in gaps} <= {"reads_interrupted"}
+
+
+def test_functions_are_found_in_the_sets_of_os_and_can_be_pickled() -> None:
+    with playhead.record("agent"):
+        assert os.stat in os.supports_dir_fd
+        assert os.scandir in os.supports_fd
+        for function in (os.system, os.stat, os._exit, time.time, os.open):
+            assert pickle.loads(pickle.dumps(function)) is function
+    assert os.stat in os.supports_dir_fd
+
+
+def test_code_without_a_name_is_the_agents() -> None:
+    with playhead.record("agent") as run:
+        space: dict[str, object] = {}
+        exec("import time; told = time.time_ns()", space)
+    reads = [read for read in playhead.load(str(run.id)).reads() if read.of == "time.time_ns"]
+    assert [(read.by, read.value) for read in reads] == [("?", space["told"])]
+
+
+def test_many_modules_that_read_lose_nothing() -> None:
+    told = []
+    with playhead.record("agent") as run:
+        for number in range(120):
+            space: dict[str, object] = {"__name__": f"module{number}"}
+            exec("import time; told = time.time_ns()", space)
+            told.append(space["told"])
+        assert run.lost == 0
+    reads = [read for read in playhead.load(str(run.id)).reads() if read.by.startswith("module")]
+    assert [read.value for read in reads] == told
+
+
+def test_a_file_is_the_one_that_was_opened_whatever_folder_it_is_relative_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "name").write_text("right")
+    (tmp_path / "name").write_text("wrong")
+    monkeypatch.chdir(tmp_path)
+    folder = os.open("sub", os.O_RDONLY)
+    with playhead.record("agent") as run:
+        number = os.open("name", os.O_RDONLY, dir_fd=folder)
+        assert os.read(number, 10) == b"right"
+        os.close(number)
+        loaded = str(run.id)
+    os.close(folder)
+    (read,) = [read for read in playhead.load(loaded).reads() if read.of == "open"]
+    assert (read.value["path"], read.value["content"]) == (str(tmp_path / "sub" / "name"), "right")
+
+
+def test_a_mistake_in_what_a_process_is_given_is_no_loss() -> None:
+    with playhead.record("agent") as run:
+        with pytest.raises(TypeError):
+            subprocess.run(["cat"], input="text by mistake", capture_output=True)  # type: ignore[call-overload]
+        assert run.lost == 0
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_the_work_of_a_pool_reads_is_kept_although_its_workers_are_killed(tmp_path: Path, method: str) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import multiprocessing, os, sys\n"
+        "def work(n): return os.environ.get(f'POOL_{n}')\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool: pool.map(work, range(6), chunksize=1)\n"
+    )
+    status, _, err = launching.launched(
+        tmp_path / ".playhead", [sys.executable, "agent.py", method], env={"POOL_3": "x"}, cwd=tmp_path
+    )
+    assert (status, err) == (0, b"")
+    reads = launching.only_run(tmp_path / ".playhead").reads()
+    names = [name for read in reads if read.of == "os.environ" for name in read.value if name.startswith("POOL")]
+    assert sorted(names) == [f"POOL_{number}" for number in range(6)]
+
+
+def test_a_program_that_hangs_can_be_looked_at_and_one_that_is_killed_has_told_what_it_read(tmp_path: Path) -> None:
+    code = (
+        "import os, time\nfor n in range(50): os.environ.get(f'HUNG_{n}')\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    store = tmp_path / ".playhead"
+    process = launching.start(store, launching.python(code), stdout=subprocess.PIPE, cwd=tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    end = time.monotonic() + 30
+    while time.monotonic() < end and hung(store) < 50:
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=30)
+    assert hung(store) == 50
+
+
+def hung(store: Path) -> int:
+    reads = launching.only_run(store).reads()
+    return sum(name.startswith("HUNG_") for read in reads if read.of == "os.environ" for name in read.value)
+
+
+def test_a_secret_that_comes_in_two_pieces_is_redacted(tmp_path: Path) -> None:
+    code = "import os\nwhile os.read(0, 9): pass"
+    secret = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ"
+    launching.launched(tmp_path / ".playhead", launching.python(code), f"key {secret} end".encode(), cwd=tmp_path)
+    run = launching.only_run(tmp_path / ".playhead")
+    told = "".join(str(read.value) for read in run.reads() if read.of == "sys.stdin")
+    assert "abcdefgh" not in told
+    assert "[redacted:" in told
+
+
+def test_a_child_keeps_its_first_reads_and_says_what_is_missing(tmp_path: Path) -> None:
+    child = "import time\nfor _ in range(5000): time.time_ns()\nopen('made', 'w').close()"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    status, _, err = launching.launched(tmp_path / ".playhead", launching.python(code), cwd=tmp_path)
+    assert (status, err) == (0, b"")
+    from playhead._api.reading import Run
+    from playhead.store.files import FileStore
+
+    store = FileStore(tmp_path / ".playhead")
+    runs = [Run(store, id) for id in store.runs()]
+    (run,) = [run for run in runs if any(event.kind == "gap.noted" for event in run.events())]
+    assert len([read for read in run.reads() if read.of == "time.time_ns"]) == 4096
+    (gap,) = [event.data["detail"] for event in run.events() if event.kind == "gap.noted"]
+    assert gap["source"] == "reads"
+
+
+def test_threads_that_read_do_not_stop_a_fork() -> None:
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.wait(0.0005):
+            os.environ.get(f"THREAD_{time.time_ns() % 100}")
+
+    with playhead.record("agent"):
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                time.time()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for thread in threads:
+            thread.join()
