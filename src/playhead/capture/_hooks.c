@@ -533,7 +533,8 @@ static PyTypeObject TapType = {
 /* ---- who reads ---- */
 
 static PyObject *sorts;                                    /* callers.py: by the name of a module, what it is */
-static PyObject *sort_of, *caller_of;                      /* callers.py: what to ask for one that is new, or passes on */
+static PyObject *sort_of;                                  /* callers.py: what to ask for one that is new */
+static PyObject *ways;                                     /* by functions of the standard library: names of sources */
 static PyObject *current, *ambient_lane, *muted;           /* the context variables of scope.py */
 static PyObject *process_lane;                             /* of the run of the process; None without one */
 static PyObject *problem;                                  /* called with the exception when a read could not be kept */
@@ -581,47 +582,105 @@ pack_here(PyObject **span)
     return (Pack *)reads;
 }
 
-/* Find out for whom code with these globals acts; `frame` is its own, or NULL for the one that runs. 1 with both strings
- * set, 0 where for nobody, -1 with an error set. */
-static int
-reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyObject **by)
+/* Say what a module is, by its globals, and how it is called, borrowed. -1 with an error set. */
+static long
+sort_by(PyObject *globals, PyObject **name)
 {
-    PyObject *name = globals == NULL ? NULL : PyDict_GetItemWithError(globals, name_text);
-    if (name == NULL || !PyUnicode_CheckExact(name)) {
-        if (PyErr_Occurred() || globals == NULL) {
-            return PyErr_Occurred() ? -1 : 0;
-        }
-        name = unnamed_text; /* code that was made at run time, in a namespace of its own */
+    *name = PyDict_GetItemWithError(globals, name_text);
+    if (*name == NULL || !PyUnicode_CheckExact(*name)) {
+        *name = unnamed_text; /* code that was made at run time, in a namespace of its own */
+        return PyErr_Occurred() ? -1 : AGENT;
     }
-    PyObject *sort = PyDict_GetItemWithError(sorts, name);
+    PyObject *sort = PyDict_GetItemWithError(sorts, *name);
     if (sort == NULL) {
-        if (PyErr_Occurred() || (sort = PyObject_CallOneArg(sort_of, name)) == NULL) {
+        if (PyErr_Occurred() || (sort = PyObject_CallOneArg(sort_of, *name)) == NULL) {
             return -1;
         }
         Py_DECREF(sort); /* small integers live forever */
     }
-    long known = PyLong_AsLong(sort);
-    if (known == AGENT) {
-        *of = Py_NewRef(slot_of);
-        *by = Py_NewRef(name);
-        return 1;
+    return PyLong_AsLong(sort);
+}
+
+/* Return the name of a source that was read by way of a function of the standard library: `uuid.uuid4:os.urandom`. */
+static PyObject *
+named_by_way_of(PyObject *module, PyCodeObject *code, PyObject *of)
+{
+    /* By the code: its address, and the code itself beside the names, so that no other one gets that address. */
+    PyObject *key = PyLong_FromVoidPtr(code), *known = NULL, *name = NULL;
+    if (key == NULL) {
+        return NULL;
     }
-    if (known != PASSES) {
+    known = PyDict_GetItemWithError(ways, key);
+    if (known == NULL && !PyErr_Occurred() && (known = PyDict_New()) != NULL) {
+        int kept = PyDict_SetItem(known, Py_None, (PyObject *)code) == 0 && PyDict_SetItem(ways, key, known) == 0;
+        Py_DECREF(known); /* held by the other */
+        known = kept ? known : NULL;
+    }
+    if (known != NULL && (name = PyDict_GetItemWithError(known, of)) != NULL) {
+        Py_INCREF(name);
+    }
+    else if (known != NULL && !PyErr_Occurred()) {
+        PyObject *qualified = PyObject_GetAttrString((PyObject *)code, "co_qualname");
+        name = qualified == NULL ? NULL : PyUnicode_FromFormat("%U.%U:%U", module, qualified, of);
+        Py_XDECREF(qualified);
+        if (name != NULL && PyDict_SetItem(known, of, name) < 0) {
+            Py_CLEAR(name);
+        }
+    }
+    Py_DECREF(key);
+    return name;
+}
+
+/* Find out for whom code with these globals acts; `frame` is its own, or NULL for the one that runs. 1 with both strings
+ * set, 0 where for nobody, -1 with an error set. callers.py does the same. */
+static int
+reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyObject **by)
+{
+    PyObject *name, *passed = NULL;
+    if (globals == NULL) {
         return 0;
     }
-    if (frame == NULL && (frame = (PyObject *)PyEval_GetFrame()) == NULL) {
+    long sort = sort_by(globals, &name);
+    if (sort != PASSES) {
+        if (sort == AGENT) {
+            *of = Py_NewRef(slot_of);
+            *by = Py_NewRef(name);
+        }
+        return sort < 0 ? -1 : sort == AGENT;
+    }
+    PyFrameObject *at = (PyFrameObject *)frame;
+    if (at == NULL && (at = PyEval_GetFrame()) == NULL) {
         return 0;
     }
-    PyObject *found = PyObject_CallFunctionObjArgs(caller_of, frame, slot_of, NULL);
-    if (found == NULL) {
-        return -1;
+    PyCodeObject *code = PyFrame_GetCode(at);
+    passed = Py_NewRef(name);
+    Py_INCREF(at);
+    while (sort == PASSES) {
+        PyFrameObject *back = PyFrame_GetBack(at);
+        Py_SETREF(at, back);
+        if (at == NULL) {
+            break;
+        }
+        PyObject *around = PyFrame_GetGlobals(at);
+        sort = sort_by(around, &name);
+        if (sort == PASSES) {
+            Py_SETREF(code, PyFrame_GetCode(at));
+            Py_SETREF(passed, Py_NewRef(name));
+        }
+        else if (sort == AGENT) {
+            *by = Py_NewRef(name);
+            *of = named_by_way_of(passed, code, slot_of);
+            sort = *of == NULL ? -1 : AGENT;
+            if (*of == NULL) {
+                Py_CLEAR(*by);
+            }
+        }
+        Py_DECREF(around);
     }
-    int tells = PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 2;
-    if (tells) {
-        *of = Py_NewRef(PyTuple_GET_ITEM(found, 0));
-        *by = Py_NewRef(PyTuple_GET_ITEM(found, 1));
-    }
-    Py_DECREF(found);
+    int tells = at != NULL && sort == AGENT ? 1 : sort < 0 ? -1 : 0;
+    Py_XDECREF(at);
+    Py_XDECREF(code);
+    Py_XDECREF(passed);
     return tells;
 }
 
@@ -1260,13 +1319,13 @@ hooks_here(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 hooks_prepare(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *given[10], **into[10] = {&sorts,   &sort_of,   &caller_of,      &current,      &ambient_lane,
-                                       &muted,   &problem,   &clock_now,      &localtime_code, &urandom_code};
-    if (!PyArg_ParseTuple(args, "O!OOOOOOOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4],
-                          &given[5], &given[6], &given[7], &given[8], &given[9])) {
+    PyObject *given[9], *in_python, **into[9] = {&sorts,   &sort_of,   &current,        &ambient_lane, &muted,
+                                                 &problem, &clock_now, &localtime_code, &urandom_code};
+    if (!PyArg_ParseTuple(args, "O!OOOOOOOOO", &PyDict_Type, &given[0], &given[1], &in_python, &given[2], &given[3],
+                          &given[4], &given[5], &given[6], &given[7], &given[8])) {
         return NULL;
     }
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 9; i++) {
         Py_XSETREF(*into[i], Py_NewRef(given[i]));
     }
     Py_RETURN_NONE;
@@ -1313,9 +1372,10 @@ PyInit__hooks(void)
     now_text = PyUnicode_InternFromString("datetime.datetime.today");
     unnamed_text = PyUnicode_InternFromString("?");
     process_lane = Py_NewRef(Py_None);
+    ways = PyDict_New();
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || name_text == NULL || reads_text == NULL || bytes_text == NULL || zoned_text == NULL || today_text == NULL || now_text == NULL ||
-        unnamed_text == NULL ||
+        unnamed_text == NULL || ways == NULL ||
         PyModule_AddType(module, &TapType) < 0 || PyModule_AddType(module, &PackType) < 0) {
         Py_XDECREF(module);
         return NULL;

@@ -22,6 +22,7 @@ Answer = dict[str, Any]
 
 _locked: set[tuple[int, int]] = set()  # files that the program has locked, or may have, by device and number
 _open: dict[tuple[int, int], int] = {}  # those of them that are open here
+_absolute: dict[str, str] = {}  # paths as they are meant, while the program stays in its folder
 _excluded: tuple[int, tuple[str, ...]] = (-1, ())
 _tokens: dict[tuple[int, ...], bytes] = {}  # of the content of files, by what tells that they are the same
 
@@ -106,7 +107,12 @@ def _note(of: str, path: str) -> None:
     if place is None:
         return
     if not path.startswith("/") or "/." in path or "//" in path:  # the usual one is as it should be
-        path = os.path.abspath(path)
+        whole = _absolute.get(path)
+        if whole is None:
+            if len(_absolute) > _limits.FILES_KNOWN_MAX:
+                _absolute.clear()
+            whole = _absolute[path] = os.path.abspath(path)
+        path = whole
     _keep_content(*place, path)
 
 
@@ -230,7 +236,13 @@ def not_the_agents() -> tuple[str, ...]:
     return _excluded[1]
 
 
+def _moved(args: tuple[Any, ...]) -> None:
+    _absolute.clear()
+
+
 _LISTENERS = {
+    "os.chdir": _moved,
+    "os.fchdir": _moved,
     "open": _opened,
     "sqlite3.connect": _connected,
     "fcntl.fcntl": _locking,
@@ -300,18 +312,18 @@ def _entry_looked(
 def _keep_facts(
     of: str, by: str, pack: Any, span: Any, path: str, link: Answer, result: Any, error: BaseException | None
 ) -> None:
+    known = (pack.lane, by, of, path, bool(link))
     if error is not None:
-        answer: Answer = {"error": error_name(error)}
-        told = answer
+        told: Any = error_name(error)
+        answer: Answer = {"error": told}
     else:
+        told = (*result[:7], result.st_mtime_ns, result.st_ctime_ns)  # not when it was read: that may be our doing
+        if pack.tap.seen.get(known) == told:
+            return
         # As in os.stat_result: mode, ino, dev, nlink, uid, gid, size; and atime, mtime, ctime in s and ns.
-        times = [
-            part for ns in (result.st_atime_ns, result.st_mtime_ns, result.st_ctime_ns) for part in divmod(ns, 10**9)
-        ]
-        facts = [*result[:7], *times]
-        answer = {"stat": facts}
-        told = {"stat": (*facts[:7], *facts[9:])}  # who reads a file may change the time at which it was read
-    _keep(pack, (pack.lane, by, of, path, bool(link)), told, of, by, {"path": path, **link, **answer}, span)
+        times = (result.st_atime_ns, result.st_mtime_ns, result.st_ctime_ns)
+        answer = {"stat": [*result[:7], *(part for ns in times for part in divmod(ns, 10**9))]}
+    _keep(pack, known, told, of, by, {"path": path, **link, **answer}, span)
 
 
 def _allowed(
@@ -345,6 +357,8 @@ def _keep(pack: Any, known: tuple[Any, ...], told: Any, of: str, by: str, value:
 
 def _path(args: tuple[Any, ...], named: dict[str, Any] | None) -> str:
     """Return the path that was asked for, as it is meant now."""
+    if args and type(args[0]) is str and args[0].startswith("/") and "/." not in args[0] and "//" not in args[0]:
+        return args[0]  # the usual one is as it should be
     named = named or {}
     path = args[0] if args else named.get("path", ".")
     if path is None:

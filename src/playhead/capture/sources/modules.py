@@ -16,9 +16,13 @@ def note_new(pack: Any, span: str | None) -> None:
     seen = pack.tap.seen
     if seen.get("modules") == len(sys.modules):
         return
-    seen["modules"] = len(sys.modules)
+    try:
+        loaded = list(sys.modules.items())
+    except RuntimeError:
+        return  # another thread, or the collector, imports something right now: the next time
+    seen["modules"] = len(loaded)
     known: set[str] = seen.setdefault("module names", set())
-    for name, module in list(sys.modules.items()):
+    for name, module in loaded:
         if name not in known:
             path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
             if path is None and name == "__main__":
