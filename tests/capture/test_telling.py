@@ -94,7 +94,7 @@ def test_half_a_line_and_a_rule_that_nobody_knows_do_no_harm(ear: Ear) -> None:
 
 
 def test_a_program_that_closes_all_its_files_runs_on(tmp_path: Path) -> None:
-    code = "import os; os.closerange(3, 5000); os.environ['MY_TOKEN'] = 'set-too-late'; print('fine')"
+    code = "import os; os.closerange(3, 5000); os.environ['MY_TOKEN'] = 'set-too-late'; print('fine', flush=True)"
     again = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1)'], check=True)"
     assert launched(tmp_path, python(f"{code}; {again}"))[:2] == (0, b"fine\n1\n")
 
