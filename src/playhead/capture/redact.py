@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from playhead import _limits
-from playhead.capture import telling
+from playhead.capture import redact_binary, telling
 from playhead.capture.redact_cuts import Cuts, Span, replaced
 from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rule
 from playhead.capture.redact_known import Form, Known
@@ -290,6 +290,9 @@ class Redactor:
         Gzip and zlib data is opened; where a secret is inside, what is inside is returned.
         """
         values = self._values
+        if (apart := redact_binary.separated(data, self._shapes)) is not data:
+            clean_apart = self.redact_bytes(apart, counts, layers=layers)
+            return data if clean_apart is apart else redact_binary.joined(clean_apart)
         if data[:1] in (b"\x1f", b"x") and layers:
             inner = _opened(data)
             if inner is not None and (opened := self.redact_bytes(inner, counts, layers=layers - 1)) is not inner:
