@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 _KIND = "process.started"
 _now = time.monotonic_ns
-_RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the process did, or before all was read"}
+_RUN_ENDED = {
+    "type": "RunEnded",
+    "message": "nobody had asked how the process ended, or not all was read, when the run ended",
+}
 _LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
 # What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
 _STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent"})
