@@ -82,9 +82,8 @@ def since(start: GitState, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude:
         return Changes(problem=str(failure))
     new, altered, gone = _unknown(start, end)
     room = _limits.GIT_DIFF_BYTES_MAX - len(diff)
-    digits = len(end.commit or start.commit or "") or 40
     files = [name for name in sorted({*new, *altered}) if not name.endswith("/")]
-    added = git_untracked.added(start.root, files, digits, room, deadline)
+    added = git_untracked.added(start.root, files, room, deadline)
     return Changes(
         diff=diff + added.diff or None,
         new=new,

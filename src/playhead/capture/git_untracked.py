@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -26,8 +25,8 @@ class Added:
     omitted: list[str] = field(default_factory=list)
 
 
-def added(root: Path, names: list[str], hash_digits: int, room: int, deadline: float) -> Added:
-    """Return files as a diff that adds them, in the form of `git diff --full-index`, so that `git apply` takes it."""
+def added(root: Path, names: list[str], room: int, deadline: float) -> Added:
+    """Return files as a diff that adds them, in the form of `git diff`, so that `git apply` takes it."""
     out, parts = Added(), []
     for name in names:
         content = None if time.monotonic() > deadline else _read(root / name, room)
@@ -36,7 +35,7 @@ def added(root: Path, names: list[str], hash_digits: int, room: int, deadline: f
         elif b"\0" in content[1][:_BINARY_LOOK_BYTES]:
             out.binary.append(name)
         else:
-            section = _section(os.fsencode(name), *content, hash_digits)
+            section = _section(os.fsencode(name), *content)
             room -= len(section)
             parts.append(section)
     out.diff = b"".join(parts)
@@ -60,13 +59,9 @@ def _read(path: Path, room: int) -> tuple[bytes, bytes] | None:
     return (mode, content) if len(content) <= limit else None
 
 
-def _section(name: bytes, mode: bytes, content: bytes, hash_digits: int) -> bytes:
-    hashed = (hashlib.sha256 if hash_digits == 64 else hashlib.sha1)(b"blob %d\0%b" % (len(content), content))
-    head = [
-        b"diff --git %b %b" % (_quoted(b"a/" + name), _quoted(b"b/" + name)),
-        b"new file mode " + mode,
-        b"index %b..%b" % (b"0" * hash_digits, hashed.hexdigest().encode()),
-    ]
+def _section(name: bytes, mode: bytes, content: bytes) -> bytes:
+    # No `index`: the hash of a file that a secret is taken out of could be guessed from.
+    head = [b"diff --git %b %b" % (_quoted(b"a/" + name), _quoted(b"b/" + name)), b"new file mode " + mode]
     if not content:
         return b"\n".join(head) + b"\n"
     lines = content.split(b"\n")
