@@ -36,6 +36,9 @@ def added(root: Path, names: list[str], room: int, deadline: float) -> Added:
             out.binary.append(name)
         else:
             section = _section(os.fsencode(name), *content)
+            if len(section) > room:
+                out.omitted.append(name)
+                continue
             room -= len(section)
             parts.append(section)
     out.diff = b"".join(parts)
