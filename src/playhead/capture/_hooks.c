@@ -1268,21 +1268,6 @@ hooks_process(PyObject *Py_UNUSED(module), PyObject *lane)
     Py_RETURN_NONE;
 }
 
-/* Call a function of ours whose own reads are nobody's. */
-static PyObject *
-hooks_aside(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    if (count < 1) {
-        PyErr_SetString(PyExc_TypeError, "expected a function");
-        return NULL;
-    }
-    int before = inside;
-    inside = 1;
-    PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
-    inside = before;
-    return result;
-}
-
 /* Say where a read by the code of a frame would be kept: (of, by, pack, span); None where nowhere. */
 static PyObject *
 hooks_here(PyObject *Py_UNUSED(module), PyObject *args)
@@ -1347,7 +1332,6 @@ static PyMethodDef methods[] = {
     {"restore", hooks_restore, METH_NOARGS, "Watch nothing any more."},
     {"listen", hooks_listen, METH_O, "Say how many want to know; with 0 nothing is looked at."},
     {"process", hooks_process, METH_O, "Give the lane of what no context has a lane for; None for none."},
-    {"aside", (PyCFunction)(void (*)(void))hooks_aside, METH_FASTCALL, "Call a function whose reads are not kept."},
     {"here", hooks_here, METH_VARARGS, "Say where a read by a frame would be kept: (of, by, pack, span), or None."},
     {"know_dates", hooks_know_dates, METH_NOARGS, "Get to know the type of dates, which has been imported."},
     {NULL},

@@ -113,8 +113,3 @@ def here(of: str, frame: FrameType) -> tuple[str, str, Any, str | None] | None:
     """Say where a read by the code of a frame would be kept: source, module, pack, span; None where nowhere."""
     found: tuple[str, str, Any, str | None] | None = _backend.here(of, frame) if _backend is not None else None
     return found
-
-
-def aside(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of ours whose own reads are not kept."""
-    return _backend.aside(function, *args)

@@ -73,15 +73,6 @@ def know_dates() -> None:
     """Do nothing: their types are known here."""
 
 
-def aside(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function whose reads are not kept."""
-    before, _state.inside = _state.inside, True
-    try:
-        return function(*args)
-    finally:
-        _state.inside = before
-
-
 def here(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | None:
     """Say where a read by the code of a frame would be kept: (of, by, pack, span), or None."""
     return _place(of, frame) if _watching and not _state.inside else None
