@@ -12,6 +12,12 @@ _folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [_entry for _entry in sys.path if _entry != _folder]
 sys.path_importer_cache.pop(_folder, None)
 
+if sys.version_info[0] < 3:  # noqa: UP036  # it has left a compiled form beside this file
+    try:
+        os.remove(os.path.join(_folder, "sitecustomize.pyc"))
+    except OSError:
+        pass  # it was told not to
+
 _search = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
 _search = [_entry for _entry in _search if _entry != _folder]
 if _search:
