@@ -28,7 +28,7 @@ LAYERS = (
     {"views", "ingest", "store"},
     {"ledger"},
     {"event"},
-    {"errors", "settings", "_clock", "_ids", "_limits", "_version"},
+    {"errors", "settings", "_clock", "_ids", "_launched", "_limits", "_version"},
 )
 RANK = {name: -row for row, names in enumerate(LAYERS) for name in names}
 
@@ -36,6 +36,7 @@ SIDEWAYS = {
     ("__main__", "cli"): "`python -m playhead` is the command line",
     ("replay", "capture"): "a request is compared in the form in which it was recorded: after redaction",
     ("settings", "errors"): "a setting that cannot be read is an error of ours",
+    ("settings", "_launched"): "what the launcher set is a setting here",
     ("_ids", "_clock"): "ids sort by time",
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from playhead import _launched
 from playhead.errors import ConfigError
 
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -69,7 +70,7 @@ def inherit(told: str) -> None:
 
 def load(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
     """Return the settings in force here."""
-    environ = os.environ if environ is None else environ
+    environ = {**_launched.variables, **os.environ} if environ is None else environ
     folder = folder or Path.cwd()
     values: dict[str, Any] = {}
     for source, table in (*_files(folder), ("environment", _from_environment(environ))):

@@ -272,7 +272,7 @@ print(json.dumps({
     "file": getattr(main, "__file__", None), "spec": str(main.__spec__), "dict": sorted(vars(main)),
     "hooks": [str(sys.excepthook), str(sys.displayhook)],
     "threads": [thread.name for thread in threading.enumerate()],
-    "environ": {key: value for key, value in os.environ.items() if not key.startswith("PLAYHEAD_")},
+    "environ": dict(os.environ),
     "custom": "sitecustomize" in sys.modules, "caches": sorted(sys.path_importer_cache)[:0],
     "next file": os.open("/dev/null", os.O_RDONLY),
 }, sort_keys=True))
@@ -350,8 +350,7 @@ def test_stdin_and_large_output_are_the_programs(store: Path) -> None:
 
 
 # The launcher is a Python too, and has the same sitecustomize.
-MARK = {"PLAYHEAD_DIR": "of the program"}
-IN_PROGRAM = "import os\nif os.environ.get('PLAYHEAD_DIR')"
+IN_PROGRAM = "import sys\nif 'open_run' not in ' '.join(sys.orig_argv)"
 
 
 def test_the_sitecustomize_of_the_user_runs_and_is_the_one_that_is_imported(store: Path, tmp_path: Path) -> None:
@@ -359,7 +358,7 @@ def test_the_sitecustomize_of_the_user_runs_and_is_the_one_that_is_imported(stor
     (tmp_path / "mine" / "sitecustomize.py").write_text(f"{IN_PROGRAM}: print('custom', __name__, __file__)\nhere = 1")
     argv = python("import sys, sitecustomize; print(sitecustomize.here, sys.modules['sitecustomize'].__spec__.origin)")
     env = {"PYTHONPATH": str(tmp_path / "mine")}
-    plain = subprocess.run(argv, env={**clean_environment(**env), **MARK}, capture_output=True, check=True)
+    plain = subprocess.run(argv, env=clean_environment(**env), capture_output=True, check=True)
     assert plain.stdout.startswith(b"custom sitecustomize ")
     assert launched(store, argv, env=env) == (0, plain.stdout, plain.stderr)
     assert len(attached(only_run(store))) == 1
@@ -371,10 +370,31 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_told_as_without_us(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(f"{IN_PROGRAM}: {wrong}")
     argv, env = python("print('on')"), {"PYTHONPATH": str(tmp_path)}
-    plain = subprocess.run(argv, env={**clean_environment(**env), **MARK}, capture_output=True, check=True)
+    plain = subprocess.run(argv, env=clean_environment(**env), capture_output=True, check=True)
     assert b"sitecustomize" in plain.stderr
     assert launched(store, argv, env=env) == (0, plain.stdout, plain.stderr)
     assert len(attached(only_run(store))) == 1
+
+
+def test_a_setting_of_the_users_own_is_seen_and_one_of_the_launcher_is_not(store: Path, tmp_path: Path) -> None:
+    shows = "import os; print(sorted(name for name in os.environ if name.startswith('PLAYHEAD_')), flush=True)"
+    below = f"{shows}\nimport subprocess, sys\nfor more in ({{}}, {{'env': {{'A': 'b'}}}}):\n"
+    below += f"    subprocess.run([sys.executable, '-c', {shows!r}], **more)"
+    assert launched(store, python(below))[1] == b"[]\n" * 3
+    _, out, _ = launched(store, python(below), env={"PLAYHEAD_GIT": "0", "PLAYHEAD_DIR": str(tmp_path / "no")})
+    assert out == b"['PLAYHEAD_DIR', 'PLAYHEAD_GIT']\n" * 3
+    assert not (tmp_path / "no").exists()
+
+
+def test_an_agent_in_the_program_records_where_the_launcher_does(store: Path, tmp_path: Path) -> None:
+    here = tmp_path / "elsewhere"
+    here.mkdir()
+    records = "import playhead\nwith playhead.record('a'): pass"
+    agent = f"import os, subprocess, sys\nos.chdir({str(here)!r})\n{records}\n"
+    agent += f"subprocess.run([sys.executable, '-c', {records!r}], env={{'A': 'b'}})"
+    launched(store, python(agent))
+    assert list(here.iterdir()) == []
+    assert len(list(FileStore(store).runs())) == 2, "of the program, and of what it started"
 
 
 # What cannot be attached

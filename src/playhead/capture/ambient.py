@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from playhead import _launched
 from playhead._ids import is_run_id
 from playhead.capture import children, clients, effects, environment, hooks, lanes, reads, scope, telling, variables
 from playhead.capture.children import Handed
@@ -36,6 +37,7 @@ def attach(folder: str, handed: list[str]) -> None:
     """Record this process from now on until it ends; raises where that cannot be."""
     given = Handed.read(folder, handed)
     named = os.environ.pop(RUN_VARIABLE, "")
+    _launched.variables = {name: os.environ.pop(name) for name in given.hidden.split(",") if name in os.environ}
     telling.connect(given.ear)
     environment.hash_seed = given.seed or None
     if given.rules:
@@ -164,7 +166,7 @@ def _wait_for_events(given: Handed) -> None:
         return recording
 
     tap = None
-    if os.environ.get(AMBIENT_VARIABLE) != "0":  # settings are not read: most programs have nothing to record
+    if {**_launched.variables, **os.environ}.get(AMBIENT_VARIABLE) != "0":  # settings are not read: most programs have nothing to record
         reads.install()
         tap = reads.open_tap()
     _speak(scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin))

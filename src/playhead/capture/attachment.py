@@ -31,7 +31,7 @@ class Heard:
 class Attachment:
     """The launcher's side of attaching."""
 
-    def __init__(self, ear: str, rules: str, seed: str, run: Path) -> None:
+    def __init__(self, ear: str, rules: str, seed: str, hidden: str, run: Path) -> None:
         # In the store, so that a launcher that is killed leaves nothing elsewhere. A path that cannot be handed on is
         # of no use to anybody.
         place = None if os.pathsep in str(run) else run.absolute()
@@ -48,6 +48,7 @@ class Attachment:
             ear,
             rules,
             seed,
+            hidden,
             tuple(_packages()),
         )
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from playhead import _launched
 from playhead._ids import is_run_id
 from playhead.capture import telling
 from playhead.capture.imports import AfterImport
@@ -32,6 +33,7 @@ class Handed(NamedTuple):
     ear: str  # where to tell what is secret, as `telling` writes it; may be empty
     rules: str  # what the launcher was told to redact, as `settings.handed_on` writes it; may be empty
     seed: str  # of hashes, which the launcher chose; empty where it was chosen before
+    hidden: str  # names of the variables that the launcher has set, and the program is not to see, with commas
     packages: tuple[str, ...]
     at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
 
@@ -43,12 +45,14 @@ class Handed(NamedTuple):
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
         span = at if at.isdecimal() else ""
-        return cls(folder, fields[0], fields[1], run, number, fields[3], fields[4], fields[5], tuple(fields[6:]), span)
+        tag, report, _, ear, rules, seed, hidden, *packages = fields
+        return cls(folder, tag, report, run, number, ear, rules, seed, hidden, tuple(packages), span)
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}/{self.at}".rstrip("/") if self.parent else ""
-        return os.pathsep.join((self.tag, self.report, parent, self.ear, self.rules, self.seed, *self.packages))
+        told = (self.tag, self.report, parent, self.ear, self.rules, self.seed, self.hidden)
+        return os.pathsep.join((*told, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
         """Return what a process of this run hands on."""
@@ -63,7 +67,8 @@ class Handed(NamedTuple):
         search = environment.get("PYTHONPATH", "")
         path = self.folder + os.pathsep + search if search else self.folder
         fixed = {SEED: self.seed} if self.seed and SEED not in environment else {}
-        return {"PYTHONPATH": path, VARIABLE: self.value(), **fixed}
+        set_before = {name: value for name, value in _launched.variables.items() if name not in environment}
+        return {"PYTHONPATH": path, VARIABLE: self.value(), **fixed, **set_before}
 
 
 class _Starting(threading.local):
@@ -99,7 +104,7 @@ def stop() -> None:
     """Pass nothing on any more, and restore what was patched."""
     global _now
     _now = None
-    for name in ("PYTHONPATH", SEED, VARIABLE):
+    for name in ("PYTHONPATH", SEED, VARIABLE, *_launched.variables):
         if name in os.environ:
             os.putenv(name, os.environ[name])
         else:

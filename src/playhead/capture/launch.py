@@ -87,9 +87,11 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
     span = recording.emit(kinds.ProcessStarted(argv=argv, cwd=folder), parent=recording.root_span)
     ear = Ear()
     program = Program(recording, span, ear)
-    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, _path(recording))
+    told = _told(recording)
+    hidden = ",".join(name for name in told if name not in os.environ)
+    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, hidden, _path(recording))
     try:
-        program.start(argv, _environment(recording, attachment))
+        program.start(argv, {**os.environ, **told, RUN_VARIABLE: recording.id, **attachment.variables(os.environ)})
     except OSError as problem:
         attachment.hear()
         return _not_started(recording, span, argv, problem)
@@ -220,14 +222,14 @@ def _origin() -> dict[str, Any] | None:
     return {"run": named, "mode": "child"} if is_run_id(named) else None
 
 
-def _environment(recording: Recording, attachment: Attachment) -> dict[str, str]:
-    variables = {**os.environ, RUN_VARIABLE: recording.id, "PLAYHEAD_DIR": str(_path(recording).parent.parent)}
-    variables |= attachment.variables(os.environ)
+def _told(recording: Recording) -> dict[str, str]:
+    """Return the settings that hold in the program, also for an agent in it that uses Playhead and is not attached."""
+    settings = {"PLAYHEAD_DIR": str(_path(recording).parent.parent)}
     if recording.strict:
-        variables["PLAYHEAD_STRICT"] = "1"
+        settings["PLAYHEAD_STRICT"] = "1"
     if not recording.settings.ambient:
-        variables[AMBIENT_VARIABLE] = "0"
-    return variables
+        settings[AMBIENT_VARIABLE] = "0"
+    return settings
 
 
 def _path(recording: Recording) -> Path:

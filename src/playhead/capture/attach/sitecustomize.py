@@ -25,10 +25,10 @@ if _search:
 
 # What the launcher hands over: for which Python its own packages are, where to say what went wrong, in which process
 # which run is recorded already, the socket on which to tell what is secret, what to redact, the seed of hashes where it
-# was chosen for this run, and the folders of those packages.
+# was chosen for this run, the names of variables to hide, and the folders of those packages.
 _handed = os.environ.pop("PLAYHEAD_ATTACH", "").split(os.pathsep)
 
-if len(_handed) > 6:
+if len(_handed) > 7:
     if _handed[5] and os.environ.get("PYTHONHASHSEED") == _handed[5]:
         del os.environ["PYTHONHASHSEED"]
     try:
@@ -38,7 +38,7 @@ if len(_handed) > 6:
 
         _borrowed = type(sys)("_playhead_borrowed")
         _Loader(_borrowed.__name__, os.path.join(os.path.dirname(_folder), "borrowed.py")).exec_module(_borrowed)
-        _borrowed.lend(_handed[0], _handed[6:])
+        _borrowed.lend(_handed[0], _handed[7:])
         from playhead.capture.ambient import attach as _attach
 
         _attach(_folder, _handed)
