@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -50,7 +51,7 @@ def test_a_stream_that_the_collector_ends_is_recorded_by_whoever_records_next() 
         gc.enable()
     assert len(outcomes()) == 2
     assert playhead.verify("@last").completeness.verdict == "complete"
-    assert abandoned._noticed not in gc.callbacks
+    assert abandoned.noticed not in gc.callbacks
 
 
 def test_the_collector_may_come_in_the_middle_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +102,66 @@ def test_many_dropped_streams_do_not_crash_the_interpreter(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("pure", ["0", "1"])
+def test_finalisers_may_record_and_set_variables_wherever_the_collector_comes(tmp_path: Path, pure: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import contextvars, gc, itertools, threading, playhead\n"
+        "variables = [contextvars.ContextVar(str(number)) for number in range(40)]\n"
+        "numbers = itertools.count()\n"
+        "@playhead.tool\n"
+        "def act(name):\n"
+        "    variables[1 + next(numbers) % 39].set([name])\n"
+        "def generator():\n"
+        "    with playhead.step('step'):\n"
+        "        try: yield\n"
+        "        finally: act('finally')\n"
+        "def work():\n"
+        "    for _ in range(500):\n"
+        "        cycle = [generator()]; next(cycle[0]); cycle.append(cycle); del cycle\n"
+        "        for _ in range(10): variables[0].set([1])\n"
+        "        contextvars.copy_context()\n"
+        "        for variable in variables[1:]: assert variable.get(['finally'])[0] == 'finally'\n"
+        "gc.set_threshold(3, 2, 2)\n"
+        "with playhead.record('all'):\n"
+        "    threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "    for thread in threads: thread.start()\n"
+        "    for thread in threads: thread.join()\n"
+        "    gc.collect()\n"
+        "print('whole')\n"
+    )
+    environment = {**os.environ, "PLAYHEAD_PURE": pure}
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "whole\n", "")
+
+
+def test_an_end_of_recording_while_the_collector_works_elsewhere_leaves_nothing_behind() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            inside.set()
+            outside.wait(10)
+
+    inside, outside = threading.Event(), threading.Event()
+
+    def collect() -> None:
+        cycle: list[Any] = [Finalised()]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        here.append(abandoned.collecting())
+
+    here: list[bool] = []
+    with playhead.record("one"):
+        thread = threading.Thread(target=collect)
+        thread.start()
+        assert inside.wait(10)
+    outside.set()
+    thread.join()
+    assert (here, abandoned.noticed in gc.callbacks) == ([False], False)
 
 
 def test_a_warning_of_ours_is_no_error_of_the_agents(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1326,6 +1326,65 @@ hooks_know_dates(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return PyDateTimeAPI == NULL ? NULL : Py_NewRef(Py_None);
 }
 
+/* ---- the collector: abandoned.py says why, and does the same in Python where this was not compiled ---- */
+
+static int collects;            /* whether the collector works, */
+static unsigned long collector; /* and in which thread */
+
+#if PY_VERSION_HEX < 0x030C0000
+#define OUTLIVING 32 /* more than there are allocations in setting one variable, each of which may call the collector */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *before, *variables;
+} Context; /* as in 3.11 */
+
+static PyObject *held, *outliving[OUTLIVING];
+static int next_outliving;
+
+static PyObject *
+variables_now(void)
+{
+    PyObject *context = PyThreadState_Get()->context;
+    return context == NULL ? NULL : ((Context *)context)->variables;
+}
+#endif
+
+static PyObject *
+hooks_noticed(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *phase;
+    PyObject *about;
+    if (!PyArg_ParseTuple(args, "sO", &phase, &about)) {
+        return NULL;
+    }
+    collects = strcmp(phase, "start") == 0;
+    collector = PyThread_get_thread_ident();
+#if PY_VERSION_HEX < 0x030C0000
+    if (collects) {
+        Py_XSETREF(held, Py_XNewRef(variables_now()));
+    }
+    else if (held != variables_now()) {      /* a finaliser has set one, and whoever is interrupted still reads these, */
+        PyThreadState_Get()->context_ver++; /* and may undo that, so that no variable may rely on what it remembers */
+        PyObject *oldest = outliving[next_outliving];
+        outliving[next_outliving] = held;
+        next_outliving = (next_outliving + 1) % OUTLIVING;
+        held = NULL;
+        Py_XDECREF(oldest);
+    }
+    else {
+        Py_CLEAR(held);
+    }
+#endif
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+hooks_collecting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(collects && collector == PyThread_get_thread_ident());
+}
+
 static PyMethodDef methods[] = {
     {"prepare", hooks_prepare, METH_VARARGS, "Take what is needed of Python, once."},
     {"watch", hooks_watch, METH_VARARGS, "Watch a function: (function, of, what, only, notice)."},
@@ -1334,6 +1393,8 @@ static PyMethodDef methods[] = {
     {"process", hooks_process, METH_O, "Give the lane of what no context has a lane for; None for none."},
     {"here", hooks_here, METH_VARARGS, "Say where a read by a frame would be kept: (of, by, pack, span), or None."},
     {"know_dates", hooks_know_dates, METH_NOARGS, "Get to know the type of dates, which has been imported."},
+    {"noticed", hooks_noticed, METH_VARARGS, "Take notice of the collector; one of `gc.callbacks`."},
+    {"collecting", hooks_collecting, METH_NOARGS, "Say whether the collector works in this thread."},
     {NULL},
 };
 

@@ -166,7 +166,9 @@ def _wait_for_events(given: Handed) -> None:
         return recording
 
     tap = None
-    if {**_launched.variables, **os.environ}.get(AMBIENT_VARIABLE) != "0":  # settings are not read: most programs have nothing to record
+    if {**_launched.variables, **os.environ}.get(
+        AMBIENT_VARIABLE
+    ) != "0":  # settings are not read: most programs have nothing to record
         reads.install()
         tap = reads.open_tap()
     _speak(scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin))
