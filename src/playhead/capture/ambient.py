@@ -152,7 +152,7 @@ def _wait_for_events(given: Handed) -> None:
 
     Until then as little as possible is imported: most programs that a program starts have nothing to record.
     """
-    origin: dict[str, Any] = {"run": given.parent, "mode": "child"}
+    origin: dict[str, Any] = {"run": given.parent, "mode": "child", "pid": os.getpid()}
     if given.at:
         origin["at"] = int(given.at)
 

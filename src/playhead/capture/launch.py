@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, environment, guard, scope
+from playhead.capture import children, environment, guard, orphans, scope
 from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
 from playhead.capture.opening import open_recording, withdraw
-from playhead.capture.program import Program, noticed_signals
+from playhead.capture.program import Program, failure, noticed_signals
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.telling import Ear
@@ -124,7 +124,7 @@ def run_plainly(argv: Sequence[str]) -> int:
 def _finish(
     recording: Recording, code: int, span: str | None, argv: Sequence[str], warnings: list[str], heard: Heard
 ) -> Launched:
-    error = None if code == 0 else _failure(code)
+    error = None if code == 0 else failure(code)
     status: kinds.Status = "ok" if code == 0 else "error"
     for reason, count in heard.lost.items():
         recording.lose(reason, count)
@@ -134,6 +134,8 @@ def _finish(
     attached, answer = _look_back(recording)
     if not attached and not heard.not_attached and is_python(argv):
         heard.not_attached.append({"executable": argv[0], "why": _NO_SITE})
+    if attached:
+        orphans.name_unwritten(recording, code)
     for missed in heard.not_attached:
         recording.emit(kinds.GapNoted(reason=NOT_ATTACHED, count=0, detail=missed), parent=span)
     recording.output = {"exit_code": code} if answer is None else answer.get("output")
@@ -143,6 +145,7 @@ def _finish(
         count = max(told.get(rule, 0), heard.redacted.get(rule, 0))
         recording.redacted[rule] = recording.redacted.get(rule, 0) + count
     recording.finish(status, (answer or {}).get("error") or error if code else None)
+    orphans.conclude(recording)
     launched = _launched(recording, code, warnings=warnings)
     launched.not_attached = heard.not_attached
     return launched
@@ -192,16 +195,6 @@ def _look_back(recording: Recording) -> tuple[bool, dict[str, Any] | None]:
     except (PlayheadError, OSError) as problem:
         guard.absorb(problem, recording, "the answer of the agent")
     return attached, None
-
-
-def _failure(code: int) -> dict[str, Any]:
-    if code > 0:
-        return {"type": "ProgramFailed", "message": f"the program ended with exit code {code}"}
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:  # a real-time signal has no name
-        name = f"signal {-code}"
-    return {"type": "ProgramKilled", "message": f"the program was killed by {name}"}
 
 
 def _complaint(argv: Sequence[str], problem: OSError) -> str:

@@ -191,3 +191,14 @@ def noticed_signals() -> Iterator[socket.socket]:
         signal.set_wakeup_fd(previous)
         inner.close()
         wake.close()
+
+
+def failure(code: int) -> dict[str, Any]:
+    """Return the error of a program that ended with this code; -n for one that signal n killed."""
+    if code > 0:
+        return {"type": "ProgramFailed", "message": f"the program ended with exit code {code}"}
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # a real-time signal has no name
+        name = f"signal {-code}"
+    return {"type": "ProgramKilled", "message": f"the program was killed by {name}"}
