@@ -21,6 +21,7 @@ from playhead.views.asked import AskedTools
 from playhead.views.points import mapping, words
 from playhead.views.prices import Bill
 from playhead.views.spans import OpenSpans, SpanView
+from playhead.views.starts import Starts
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
@@ -61,7 +62,7 @@ class Row:
     tokens_out: int | None = None
     folded: int = 1
     inferred: bool = False  # nobody saw it happen: it was read off the model traffic
-    quiet: bool = False  # told in a sum: reads of clocks and the like, of which there may be very many
+    quiet: bool = False  # told elsewhere: reads of clocks and the like in a sum, the start of a process by its call
     children: list[Row] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,6 +90,7 @@ class Timeline:
         self._known: dict[str, Row] = {}
         self._open = OpenSpans()
         self._asked = AskedTools()
+        self._starts = Starts(resolve)
         self._interpret = interpret
         self._requests: dict[int, tuple[str, str, str]] = {}  # open ones to models, by row: operation, method, address
         self._lanes: dict[str, None] = {}
@@ -220,6 +222,7 @@ class Timeline:
             return siblings[-1]
         row = self.row_of(event)
         row.depth, row.parent = (0, None) if parent is None else (parent.depth + 1, parent.seq)
+        row.quiet = row.quiet or (event.kind == "effect.observed" and self._starts.has(event))
         siblings.append(row)
         if event.span is not None and event.kind in OPENING_TO_CLOSING:
             self._known.setdefault(event.span, row)
@@ -246,8 +249,10 @@ class Timeline:
         self._going_on.setdefault(row.parent, {})[row.seq] = row
         if event.kind == "step.started":
             self._steps[row.seq] = event
-        elif event.kind == "process.started" and self._by_program and len(self._known) == 1:
-            self._program = row
+        elif event.kind == "process.started":
+            self._starts.opened(event)
+            if self._by_program and len(self._known) == 1:
+                self._program = row
         elif event.kind == "model.invoked":
             http = mapping(data.get("http"))
             self._requests[row.seq] = words(data.get("operation")), words(http.get("method")), words(http.get("url"))
@@ -289,10 +294,8 @@ class Timeline:
             case "gap.noted":
                 row.status, row.detail = "error", f"{_whole(data.get('count', 1))} lost"
             case "ambient.read":
-                row.detail, row.quiet = (
-                    text.cut(reads.told(data, self._resolve), width),
-                    not reads.contents(data, self._resolve),
-                )
+                row.detail = text.cut(reads.told(data, self._resolve), width)
+                row.quiet = not reads.contents(data, self._resolve)
             case kind if kind not in OPENING_TO_CLOSING:
                 row.detail = text.cut(points.said(kind, data, row.name, self._resolve), width)
         return row
@@ -317,8 +320,9 @@ class Timeline:
                 row.result = text.short(data.get("result"), width, self._resolve)
             case "http.received" if row.error is None:
                 row.result = words(data.get("status"))
-            case "process.exited" if data.get("exit_code") is not None:
-                row.result = _exit(data["exit_code"])
+            case "process.exited":
+                self._starts.closed(event)
+                row.result = "" if data.get("exit_code") is None else _exit(data["exit_code"])
             case "step.finished" if data.get("attributes"):
                 row.result = self._named(data["attributes"], width)
         return row
