@@ -32,6 +32,47 @@ def reads_of(events: Iterable[Event]) -> Iterator[LaneRead]:
                 yield LaneRead(event.seq, event.lane, *one)
 
 
+def is_asked_for(
+    read: LaneRead, *, source: str | None = None, lane: str | None = None, grep: str | None = None
+) -> bool:
+    """Say whether a read is among those that somebody looks for.
+
+    `source` is part of the source, or of the function that was called; `grep` of any text or number in it, its module
+    included.
+    """
+    if lane is not None and read.lane != lane:
+        return False
+    if source is not None and source not in read.of and source not in read.via:
+        return False
+    return grep is None or any(grep in part for part in (read.of, read.via, read.by)) or _holds(read.value, grep)
+
+
+def _holds(value: Any, text: str) -> bool:
+    if isinstance(value, dict):
+        return any(text in key or _holds(item, text) for key, item in value.items())
+    if isinstance(value, list):
+        return any(_holds(item, text) for item in value)
+    if isinstance(value, bytes):
+        return text in value.hex() or text.encode() in value
+    return text in ("null" if value is None else str(value))
+
+
+def said(read: LaneRead, width: int) -> str:
+    """Say the value of a read in one line: of a file first the path, and not the digest."""
+    match read.value:
+        case [str(lane), int(), str(outcome)] if read.of == "lane.ended":
+            return text.cut(f"{lane} {outcome}", width)
+        case {"path": str(path), **rest}:
+            rest.pop("digest", None)
+            return text.cut(" ".join(filter(None, (path, text.arguments(rest, width) if rest else ""))), width)
+        case {"value": value, **rest} if not rest:
+            return text.short(value, width)
+        case bytes(raw):
+            return text.cut(raw.hex(), width)
+        case value:
+            return text.short(value, width)
+
+
 def contents(data: dict[str, Any], resolve: Resolve | None = None) -> list[str]:
     """Name the files that were read, and the standard input."""
     names: dict[str, None] = {}

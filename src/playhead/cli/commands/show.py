@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from playhead._clock import SystemClock
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
+from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
     in_flight_text,
     meaning_of,
@@ -49,6 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
     parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
     parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
+    parser.add_argument("--source", metavar="TEXT", help="with --reads: only of sources with this in their name")
+    parser.add_argument("--lane", help="with --reads: only those of this lane")
+    parser.add_argument("--grep", metavar="TEXT", help="with --reads: only those that hold this, or their module does")
     parser.add_argument("--raw", action="store_true", help="the exact lines, as sealed")
     parser.add_argument("--limit", type=int, metavar="N",
                         help=f"at most so many rows, 0 for all ({_limits.SHOW_ROWS_DEFAULT}; --json: all)")  # fmt: skip
@@ -56,7 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead show @last\n"
         "  playhead show fix-login --at 17        what was open, asked, answered and spent by then\n"
-        "  playhead show run_01jqk3 --event 12 --json | jq .data"
+        "  playhead show run_01jqk3 --event 12 --json | jq .data\n"
+        "  playhead show @last --reads --source environ"
     )
 
 
@@ -64,6 +68,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if args.at is not None and args.event is not None:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
+    if not args.reads and (given := [name for name in ("source", "lane", "grep") if getattr(args, name) is not None]):
+        raise UsageError(f"--{given[0]} chooses among what was read", hint="Add `--reads`.")
     found = load(args.run, args.store)
     if args.artifact is not None:
         return _artifact(found, args, out)
@@ -73,32 +79,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.output is not None:
         return _output(found, args.output, out)
     if args.reads:
-        return _reads(found, args.limit, out)
+        return show_reads(found, args, out)
     if args.raw:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
     return _state(found, args.at, altered, out)
-
-
-def _reads(found: Run, limit: int | None, out: Output) -> int:
-    if out.json:
-        out.emit([read._asdict() | {"value": _marked(read.value)} for read in found.reads()])
-        return 0
-    shown = _limits.SHOW_ROWS_DEFAULT if limit is None else limit
-    for number, read in enumerate(found.reads()):
-        if shown and number >= shown:
-            out.styled(("… and more; --limit 0 shows all", "dim"))
-            break
-        source = f"{read.via} ({read.of})" if read.via else read.of
-        where = f"{read.seq:>4} {text.cut(read.lane, 7):<7} "
-        value = one_line(text.short(read.value, _limits.SHOW_VALUE_CHARACTERS_MAX))
-        out.wrapped([(where, "dim"), f"{source} "], f"→ {value}  ← {read.by}" if read.by else f"→ {value}")
-    return 0
-
-
-def _marked(value: Any) -> Any:
-    return {"$bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
