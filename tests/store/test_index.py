@@ -31,12 +31,12 @@ def test_a_run_is_listed_with_everything_its_lines_say(root: Path) -> None:
     del found["head_hash"]
     assert found == {
         "id": run.id, "name": "fix-login", "status": "ok", "started": "2023-11-14T22:13:20.000000Z",
-        "finished": "2023-11-14T22:13:20.016000Z", "started_us": START_US, "duration_us": 16000, "duration_ms": 16.0,
-        "events": 17, "model_calls": 1, "tool_calls": 1, "steps": 1, "artifacts": 1, "tokens_in": 100, "tokens_out": 7,
+        "finished": "2023-11-14T22:13:20.017000Z", "started_us": START_US, "duration_us": 17000, "duration_ms": 17.0,
+        "events": 18, "model_calls": 1, "tool_calls": 1, "steps": 1, "artifacts": 1, "tokens_in": 100, "tokens_out": 7,
         "tokens_cached": 40, "tokens_reasoning": 3, "cost": None, "error": None, "origin": None, "replayable": True,
         "reasons": [], "envelope_hash": "e" * 64, "agent": "fixer", "agent_version": "2.0", "git_commit": "c0ffee12",
         "git_branch": "main", "git_dirty": True, "ci_provider": "github", "ci_run_id": "77", "external_id": "trace-9",
-        "tags": {"team": "red", "who": "ann"}, "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": 16,
+        "tags": {"team": "red", "who": "ann"}, "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": 17,
         "bytes": run.path.stat().st_size,
     }  # fmt: skip
 
@@ -230,13 +230,13 @@ def documented_queries() -> dict[str, str]:
     return dict(found)
 
 
-def test_the_five_documented_queries_answer(root: Path) -> None:
+def test_the_documented_queries_answer(root: Path) -> None:
     first, second = rich(root, 1), rich(root, 2)
     third = Timeline(root, 3).add("step.started", {"name": "plan"}, span="x")
     third.add("step.started", {"name": "act"}, span="y").add("step.finished", {"status": "error"}, span="y")
     third.call("tool.called", {"name": "edit"}, "tool.returned", {"status": "ok"}).finish()
     queries = documented_queries()
-    assert len(queries) == 5
+    assert len(queries) == 6
     with Index(root) as index:
 
         def answer(title: str, params: dict[str, str] | None = None) -> list[tuple[Any, ...]]:
@@ -250,6 +250,11 @@ def test_the_five_documented_queries_answer(root: Path) -> None:
         assert [row[0] for row in touching] == [second.id] * 2 + [first.id] * 2
         assert [row[3] for row in touching] == ["file.written", "file.committed"] * 2
         assert answer("Runs touching a file", {"file": "gin.py"}) == []
+        reading = answer("Runs reading a file", {"file": "in.txt"})
+        assert [(row[0], *row[3:]) for row in reading] == [
+            (run.id, "/repo/in.txt", "d" * 64, 1) for run in (second, first)
+        ]
+        assert answer("Runs reading a file", {"file": "n.txt"}) == []
 
 
 def test_every_table_and_column_is_documented(root: Path) -> None:
@@ -287,7 +292,7 @@ def test_a_query_can_only_read(root: Path, monkeypatch: pytest.MonkeyPatch, plac
         assert "policy_checks" in refused.value.hint
         assert index.query("SELECT id FROM runs")[1] == [(run.id,)]
         run.add("note.added").note("close")
-        assert index.list_runs()[0]["events"] == 18  # the index itself still writes
+        assert index.list_runs()[0]["events"] == 19  # the index itself still writes
     assert not (root / "x.db").exists()
 
 

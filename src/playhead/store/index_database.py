@@ -27,7 +27,7 @@ from playhead.store.disk import CLOEXEC, FOLDER
 if sys.platform != "win32":
     import fcntl
 
-TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects")
+TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads")
 INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 
 PAGE_BYTES = 16384  # measured: less space and faster inserts than 4096 with rows of this size

@@ -16,6 +16,7 @@ import orjson
 from playhead import _limits
 from playhead._clock import parse_utc
 from playhead.errors import PlayheadError
+from playhead.store.index_reads import rows_of
 
 EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
 Row = tuple[Any, ...]
@@ -77,6 +78,7 @@ INSERTS = {
     "policy_checks": "INSERT INTO policy_checks VALUES (?,?,?,?,?,?,?,?)",
     "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
     "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
+    "reads": "INSERT INTO reads VALUES (?,?,?,?,?,?,?,?,?)",
 }
 
 
@@ -306,6 +308,10 @@ class Rows:
         if data.get("what") == "file.renamed" and type(data.get("detail")) is dict:  # both names were touched
             self.pending["effects"].append((*row[:2], 1, row[3], text(data["detail"].get("to")), detail))
 
+    def _ambient_read(self, line: Line, data: dict[str, Any]) -> None:
+        for item, row in enumerate(rows_of(data)):
+            self.pending["reads"].append((self._id, line["seq"], item, *row))
+
     def _note_added(self, line: Line, data: dict[str, Any]) -> None:
         """Take the files that changed in the working tree; a list too large to stand in its line is passed over."""
         told, said = data.get("data"), data.get("text")
@@ -371,6 +377,7 @@ _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
     "policy.checked": Rows._policy_checked,
     "artifact.created": Rows._artifact_created,
     "effect.observed": Rows._effect_observed,
+    "ambient.read": Rows._ambient_read,
     "note.added": Rows._note_added,
     "git.committed": Rows._git_committed,
     "gap.noted": Rows._gap_noted,

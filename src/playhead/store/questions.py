@@ -1,4 +1,4 @@
-"""Keep the five documented questions across runs. docs/reference/index-tables.md explains them; a test compares."""
+"""Keep the six documented questions across runs. docs/reference/index-tables.md explains them; a test compares."""
 
 from __future__ import annotations
 
@@ -87,6 +87,24 @@ JOIN runs ON runs.id = effects.run
 WHERE effects.what LIKE 'file.%'
   AND (effects.target = :file OR substr(effects.target, -length('/' || :file)) = '/' || :file)
 ORDER BY runs.id DESC, effects.seq, effects.item
+""",
+        ("file",),
+    ),
+    "runs-reading-a-file": Question(
+        "which runs read a file, and which version of it",
+        """
+SELECT runs.id,
+       runs.name,
+       runs.started,
+       reads.target,
+       json_extract(reads.detail, '$.digest') AS digest,
+       sum(reads.times)                       AS times
+FROM reads
+JOIN runs ON runs.id = reads.run
+WHERE reads.source IN ('open', 'sqlite3.connect')
+  AND (reads.target = :file OR substr(reads.target, -length('/' || :file)) = '/' || :file)
+GROUP BY runs.id, reads.target, digest
+ORDER BY runs.id DESC, min(reads.seq), reads.target
 """,
         ("file",),
     ),

@@ -24,11 +24,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", action="store_true", help="list the tables and their columns")
     parser.add_argument("--list", action="store_true", help="list the questions that have a name")
     parser.epilog = (
-        "docs/reference/index-tables.md explains every column.\n\n"
+        "docs/reference/index-tables.md explains every column. `reads` says who asked which clock, variable or file;\n"
+        "what it said is in `playhead show RUN --reads`.\n\n"
         "examples:\n"
         '  playhead query "SELECT name, count(*) FROM runs GROUP BY name"\n'
         "  playhead query slowest-tools\n"
         "  playhead query runs-touching-a-file -p file=src/login.py\n"
+        "  playhead query \"SELECT run, target FROM reads WHERE source = 'os.environ'\"\n"
         "  playhead query \"SELECT * FROM policy_checks WHERE decision = 'deny'\" --csv > denied.csv"
     )
 

@@ -138,6 +138,21 @@ CREATE TABLE effects (
 
 CREATE INDEX effects_by_target ON effects (target);
 
+CREATE TABLE reads (
+  run    TEXT NOT NULL,
+  seq    INTEGER NOT NULL,
+  item   INTEGER NOT NULL,
+  source TEXT,
+  via    TEXT,
+  module TEXT,
+  target TEXT,
+  times  INTEGER NOT NULL,
+  detail TEXT,
+  PRIMARY KEY (run, seq, item)
+) WITHOUT ROWID;
+
+CREATE INDEX reads_by_target ON reads (target) WHERE target IS NOT NULL;
+
 -- How far each run was read, and what its next lines build on.
 CREATE TABLE progress (
   run              TEXT PRIMARY KEY,

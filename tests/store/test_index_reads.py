@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import playhead
+from playhead.store.index_reads import rows_of
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["of", "by", "via", "values", "path", "size", "sizes", "bytes", "ns", "*", "x"]),
+            inner | st.sampled_from(["os.environ", "open", "lane.ended"]),
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def test_reads_of_one_source_are_counted_and_named_ones_stand_apart():
+    data = {
+        "packed": [
+            {"of": "time.time", "by": "m", "at": [1, 0], "ns": [5, 6]},
+            {"of": "os.urandom", "by": "m", "via": "uuid.uuid4", "bytes": "A" * 64, "sizes": 16},
+        ],
+        "reads": [
+            {"of": "os.environ", "by": "m", "values": [{"HOME": "/root"}, {"HOME": "/root"}, {"*": ["A", "B"]}]},
+            {"of": "open", "by": "m", "values": [{"path": "/a", "size": 3, "digest": "d", "content": "abc"}]},
+            {"of": "lane.ended", "by": "", "values": [["0.1", 5, "ok"]]},
+            {"of": "os.stat", "by": "m", "values": [{"path": "/a", "stat": []}, {"path": "/b", "stat": []}]},
+        ],
+    }
+    assert rows_of(data) == [
+        ("time.time", None, "m", None, 3, None),
+        ("os.urandom", "uuid.uuid4", "m", None, 3, None),
+        ("os.environ", None, "m", "HOME", 2, None),
+        ("os.environ", None, "m", "*", 1, None),
+        ("open", None, "m", "/a", 1, '{"size":3,"digest":"d"}'),
+        ("lane.ended", None, None, "0.1", 1, '{"outcome":"ok","at_us":5}'),
+        ("os.stat", None, "m", None, 2, None),
+    ]
+
+
+def test_what_is_written_as_a_reference_is_counted_without_a_name():
+    group = {"of": "open", "by": "m", "values": {"$same": "3#/reads/0/values"}}
+    assert rows_of({"reads": [group]}) == [("open", None, "m", None, 1, None)]
+
+
+@given(data=st.dictionaries(st.sampled_from(["packed", "reads", "count", "order"]), values))
+def test_whatever_a_line_holds_nothing_raises(data: Any):
+    for row in rows_of(data):
+        assert len(row) == 6
+
+
+def test_every_read_of_a_run_is_found_in_the_index(tmp_path, monkeypatch, ask_index):
+    monkeypatch.setenv("PLAYHEAD_GIT", "0")
+    (tmp_path / "in.txt").write_text("hello")
+    playhead.install()
+    try:
+        with playhead.record("n", store=tmp_path / "store") as run:
+            os.environ.get("NO_SUCH_THING")
+            (tmp_path / "in.txt").read_text()
+    finally:
+        playhead.uninstall()
+    found = ask_index(tmp_path / "store", "SELECT source, target, times FROM reads")
+    assert ("os.environ", "NO_SUCH_THING", 1) in found
+    assert ("open", str(tmp_path / "in.txt"), 1) in found
+    assert sum(times for _, _, times in found) == sum(1 for _ in playhead.load(run.id, tmp_path / "store").reads())
+
+
+@pytest.fixture
+def ask_index() -> Any:
+    from playhead._api.reading import open_index, open_store
+
+    def ask(root: Any, sql: str) -> list[tuple[Any, ...]]:
+        with open_index(open_store(root)) as index:
+            return index.query(sql)[1]
+
+    return ask
