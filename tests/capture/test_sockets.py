@@ -44,7 +44,7 @@ def test_a_connection_that_no_adapter_understands_is_named_once_with_the_line_th
     assert told.startswith(f"socket {echo[0]}:{echo[1]} at {__name__}:")
     readiness = loaded.readiness()
     assert readiness.replayable
-    assert [gap["source"] for gap in readiness.not_captured] == ["socket"]
+    assert [gap["source"] for gap in readiness.not_captured] == ["socket", "reads"]
 
 
 def test_what_an_adapter_records_is_not_named() -> None:

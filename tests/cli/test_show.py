@@ -272,7 +272,8 @@ def test_the_warning_about_a_copy_names_the_copy(ask, sample, store, tmp_path):
     for path in (copy, exported):
         said = ask("show", str(path))
         assert f"`playhead verify {shlex.quote(str(path))}` says more" in said.err
-        assert f"playhead replay {shlex.quote(str(path))}\n" in said.out
+        assert f"playhead verify {shlex.quote(str(path))}\n" in said.out
+        assert "playhead replay" not in said.out  # which would be refused
     assert "(line 13 of run.jsonl)" in ask("show", str(exported)).err
 
 

@@ -251,7 +251,9 @@ def _open_child(origin: dict[str, Any]) -> Any:
     argv = list(sys.orig_argv)
     name = program_name(argv)
     asked = Envelope(name, {"argv": argv}).as_dict()
-    recording.start(kinds.RunStarted(name=name, input=asked, entrypoint=environment.entrypoint(), origin=origin))
+    started = kinds.RunStarted(name=name, input=asked, entrypoint=environment.entrypoint(), origin=origin)
+    started.ambient = reads.watched(recording)
+    recording.start(started)
     return recording
 
 

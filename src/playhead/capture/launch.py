@@ -77,6 +77,7 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
         entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
         origin=_origin(),
         tags=tags,
+        ambient=recording.settings.ambient,
     )
     seed = _choose_seed(recording)
     try:

@@ -79,6 +79,11 @@ def uninstall_once() -> None:
             uninstall()
 
 
+def watched(recording: Recording) -> bool:
+    """Say whether what the lanes of a run read is kept, as things stand."""
+    return recording.captures and _installed > 0
+
+
 def tap_for(recording: Recording) -> Any:
     """Return where the lanes of a run keep what they read, and in which order they ended; None if nothing is wanted."""
     return open_tap(recording) if recording.captures else None

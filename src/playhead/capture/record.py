@@ -169,6 +169,7 @@ class Record(Span):
                 entrypoint=environment.entrypoint(self._function),
                 origin=self._origin,
                 tags=self._tags,
+                ambient=reads.watched(recording),
             )
         )
         self.span = recording.root_span

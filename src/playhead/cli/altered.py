@@ -16,15 +16,14 @@ from playhead.store.files import OneRun
 
 def warn_if_altered(found: Run, given: str, out: Output) -> Altered | None:
     """Verify a run once, warn on stderr where it was altered, and return what is wrong."""
-    problem = alteration(found, given)
+    problem = alteration(found.verify().integrity, found, given)
     if problem is not None:
         out.warn(f"playhead: {problem.message}\n  {problem.hint}")
     return problem
 
 
-def alteration(found: Run, given: str) -> Altered | None:
-    """Verify a run, and return what is wrong with its record; `given` is how the user named it."""
-    integrity = found.verify().integrity
+def alteration(integrity: Integrity, found: Run, given: str) -> Altered | None:
+    """Return what is wrong with the record of a run that was verified; `given` is how the user named it."""
     if integrity.verdict == "intact" and integrity.reason != "cut_tail":
         return None
     return Altered(

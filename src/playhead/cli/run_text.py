@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -79,6 +80,14 @@ def not_captured_lines(summary: Summary) -> list[str]:
     return [*named, f"and {more:,} more"] if more else named
 
 
+def reads_text(summary: Summary) -> str:
+    """Say how much was read, or that nobody watched; the order in which lanes ended is kept in any case."""
+    if summary.ambient is False:
+        told = "not watched: what clocks, variables and files said is not on record (`playhead.install()` keeps it)"
+        return f"{told}; {summary.reads:,} of lanes that ended, or later ones (--reads)" if summary.reads else told
+    return f"{summary.reads:,}, of clocks, variables, files and the like (--reads)" if summary.reads else ""
+
+
 def in_flight_text(summary: Summary) -> str:
     """Say which spans nothing closed."""
     named = summary.in_flight[:_IN_FLIGHT_MAX]
@@ -116,17 +125,24 @@ def running_us(summary: Summary, status: str, now_us: int) -> int:
     return max(summary.duration_us, since_us)
 
 
-def print_header(summary: Summary, status: str, out: Output, resolve: Resolve, now_us: int) -> None:
-    """Write what the run was."""
+def print_header(
+    summary: Summary,
+    status: str,
+    out: Output,
+    resolve: Resolve,
+    now_us: int,
+    standing: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write what the run was; `standing` are more facts, as label and text: what is known of its record."""
     sign, style = symbol(status, out)
     room = out.width - len(f"{sign}   {summary.id}  {status}")
     name = text.cut(one_line(summary.name) or "(no name)", max(16, room))
     out.styled((f"{sign} ", style), (name, "bold"), "  ", (summary.id, "cyan"), "  ", (status, style))
     width = max(40, out.width - _LABEL_WIDTH - 3)
-    for label, told in _facts(summary, status, resolve, width, now_us):
+    for label, told in (*_facts(summary, status, resolve, width, now_us), *standing):
         out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told)
-    if summary.not_captured:
-        out.wrapped([("  ", ""), ("not captured: ", "yellow")], "; ".join(not_captured_lines(summary)))
+    for number, told in enumerate(not_captured_lines(summary)):
+        out.wrapped(["  ", ("              " if number else "not captured: ", "yellow")], told)
     for label, told in _troubles(summary, resolve, width):
         out.wrapped(["  ", (f"{label:<{_LABEL_WIDTH}}", "dim")], told, "bold red")
 
@@ -167,7 +183,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("effects", _effects(summary)),
         ("asked for", no_result_text(summary, status)),
         ("cost", prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)),
-        ("reads", f"{summary.reads:,}, of clocks, variables, files and the like (--reads)" if summary.reads else ""),
+        ("reads", reads_text(summary)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]

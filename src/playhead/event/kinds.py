@@ -33,6 +33,7 @@ class RunStarted(Payload):
     origin: dict[str, Any] | None = None  # run, mode, at: for replays and child runs
     external_id: str | None = None
     tags: dict[str, str] = {}
+    ambient: bool | None = None  # whether what clocks, variables and files say is kept from the beginning
     redaction: dict[str, Any] | None = None  # version, rules in force
     sdk: dict[str, Any] | None = None  # name, version
 

@@ -26,6 +26,7 @@ REASONS = {
     "manually_invalidated": "somebody declared that this run must not be played back",
     "content_missing": "a blob or artifact that the run refers to is gone",
 }
+_NOT_WATCHED = "reads", "clocks, random numbers, variables, files: nobody watched them when the run began"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
     finished: Event | None = None
     open_spans = OpenSpans()
     unseen: dict[tuple[str, str], int] = {}
+    watched = True
     for event in _readable(reader, found):
         open_spans.take(event)
         match event.kind:
@@ -92,7 +94,8 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
                 found["recording_failure"] = ", ".join(filter(None, (found.get("recording_failure"), lost)))
             case "run.invalidated":
                 found["manually_invalidated"] = str(event.data.get("why"))
-            case "run.started" | "step.started" if event.data.get("envelope_hash"):
+            case "run.started" | "step.started":
+                watched = watched and event.data.get("ambient") is not False
                 _check_envelope(reader, event, found)
     flying = open_spans.listed()
     if finished is None:
@@ -103,6 +106,8 @@ def readiness(reader: RunReader, verification: Verification | None = None) -> Re
         found["execution_incomplete"] = detail
     if verification.missing:
         found["content_missing"] = ", ".join(verification.missing[:10])
+    if not watched:
+        unseen[_NOT_WATCHED] = 1
     reasons = [reason for reason in REASONS if reason in found]
     return Readiness(
         not reasons,
@@ -133,7 +138,7 @@ def _readable(reader: RunReader, found: dict[str, str]) -> Any:
 
 
 def _check_envelope(reader: RunReader, event: Event, found: dict[str, str]) -> None:
-    if event.kind == "step.started" and not event.data.get("adopts"):
+    if not event.data.get("envelope_hash") or (event.kind == "step.started" and not event.data.get("adopts")):
         return
     try:
         recorded = reader.value(event.data.get("input"))

@@ -37,6 +37,7 @@ class Summary:
     environment: Any = None
     origin: Any = None
     tags: Any = None
+    ambient: Any = None  # whether clocks, variables and files were watched from the beginning; None where nobody says
     gaps: dict[str, int] = field(default_factory=dict)  # what was lost, by reason
     not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
     effects: dict[str, int] = field(default_factory=dict)  # what was done outside the process, by what it was

@@ -192,7 +192,7 @@ class Timeline:
     def _started(self, data: dict[str, Any]) -> None:
         self.summary.name = str(data.get("name", ""))
         self.summary.request = data.get("input")
-        for name in ("agent", "git", "ci", "environment", "origin", "tags"):
+        for name in ("agent", "git", "ci", "environment", "origin", "tags", "ambient"):
             setattr(self.summary, name, data.get(name))
         self._by_program = data.get("agent") is None  # as `playhead record` starts a run
 

@@ -172,4 +172,5 @@ def test_what_was_not_captured_is_part_of_readiness_and_no_reason_against_it() -
     state = playhead.load("@last").readiness()
     where = f"the libraries of the process at {HERE}:{line_of('# for readiness')}"
     assert (state.replayable, state.reasons) == (True, [])
-    assert state.not_captured == [{"source": "ctypes", "where": where, "count": 1}]
+    assert state.not_captured[0] == {"source": "ctypes", "where": where, "count": 1}
+    assert [gap["source"] for gap in state.not_captured] == ["ctypes", "reads"]

@@ -220,7 +220,7 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
         lines.append(f"  … and {text.several(len(children) - _CHILDREN_SHOWN, 'run')} more; `playhead ls` has them all")
     if summary.effects:
         lines.append(f"  effects: {_counted(_by_noun(summary.effects))}")
-    if summary.reads:
+    if summary.reads and summary.ambient is not False:
         lines.append(f"  reads: {summary.reads:,}, of clocks, variables, files and the like; `show --reads` lists them")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")

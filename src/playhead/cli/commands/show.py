@@ -11,6 +11,7 @@ import orjson
 from playhead import _limits
 from playhead._api.reading import Run, load
 from playhead._clock import SystemClock
+from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
@@ -29,6 +30,7 @@ from playhead.cli.run_text import (
 from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
+from playhead.replay.readiness import readiness
 from playhead.settings import load as load_settings
 from playhead.store import presence
 from playhead.store.reader import RunReader
@@ -171,15 +173,18 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     summary = timeline.finish()
     status = status_of(summary, found.path is not None and presence.is_held(found.path))
     rows = list(timeline.rows())
-    altered = alteration(found, given)
+    verified = found.verify()
+    altered = alteration(verified.integrity, found, given)
+    ready = readiness(reader, verified)
     if out.json:
-        _emit(found, summary, status, rows, limit, problem or altered, out)
+        _emit(found, summary, status, rows, limit, problem or altered, verdicts.document(verified, ready), out)
     else:
         if summary.events:
             now_us = SystemClock().wall_us()
-            print_header(summary, status, out, resolve, now_us)
+            standing = verdicts.facts(verified, ready, running=status == "running")
+            print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
-            _print_end(found, given, summary, status, resolve, out)
+            _print_end(found, given, summary, status, resolve, ready.replayable, out)
         else:
             out.print(f"{found.id} has no events.")
     if altered is not None:
@@ -206,6 +211,7 @@ def _emit(
     rows: list[Row],
     limit: int | None,
     problem: PlayheadError | None,
+    standing: dict[str, Any],
     out: Output,
 ) -> None:
     follow = safe_resolve(RunReader(found.store, found.id))
@@ -220,6 +226,7 @@ def _emit(
             "timeline": [row.as_dict() for row in (*head, *tail)],
             "left_out": left_out,
             "problem": None if problem is None else problem.as_dict()["error"],
+            "readiness": standing,
         }
     )
 
@@ -237,7 +244,9 @@ def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out:
         print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
 
 
-def _print_end(found: Run, given: str, summary: Summary, status: str, resolve: Any, out: Output) -> None:
+def _print_end(
+    found: Run, given: str, summary: Summary, status: str, resolve: Any, replayable: bool, out: Output
+) -> None:
     out.print()
     sign, style = symbol(status, out)
     flying = f"; in flight: {in_flight_text(summary)}" if summary.in_flight else ""
@@ -255,7 +264,7 @@ def _print_end(found: Run, given: str, summary: Summary, status: str, resolve: A
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
     out.print(f"      playhead verify {name}")
-    if summary.ended is not None:
+    if replayable:
         out.print(f"      playhead replay {name}")
     if summary.wrote_stderr and status in ("error", "crashed"):
         out.print(f"      playhead show {name} --output stderr")

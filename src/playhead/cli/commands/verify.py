@@ -13,6 +13,7 @@ from playhead._api.reading import Run, load_all, open_index, open_store
 from playhead.cli.altered import explained
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
+from playhead.cli.verdicts import completeness
 from playhead.errors import RunNotFound, UsageError
 from playhead.ledger.verify import Completeness, Integrity, Verification
 from playhead.replay.readiness import verify_run
@@ -24,13 +25,8 @@ from playhead.views.text import several
 Judged = tuple[Verification, Run | None]  # what was found, and the run, where there is one to read
 
 _BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3, "not_judged": 3}
-_NOT_JUDGED = "not judged: "
 _OF_THE_INDEX = ("cut_tail", "rewritten")  # reasons that nothing but its memory shows
 _FORGET = "If you know why, such as a backup that was put back: `playhead reindex --forget` takes the runs as they are."
-_MEANS = {
-    "complete": "every event that was declared is there",
-    "unattested": "nothing says how many events there should be",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -170,20 +166,12 @@ def _print(one: Verification, recorded: Run | None, out: Output) -> None:
     if one.root_checked and integrity.verdict == "intact":
         what += "; the declared root was recomputed"
     _claim(out, "integrity", integrity.verdict, what)
-    _claim(out, "completeness", *_completeness(one))
+    _claim(out, "completeness", *completeness(one))
     _claim(out, "fidelity", "not_compared", "no replay of this run was asked for")
     if 0 < one.open_tail < one.events:
         out.print(f"  {several(one.open_tail, 'event')} came after run.finished")
     if integrity.reason in _OF_THE_INDEX:
         out.wrapped(["  "], _FORGET)
-
-
-def _completeness(one: Verification) -> tuple[str, str]:
-    """Return verdict and text. What a broken chain leaves open is `unfinished` for scripts, and says so to people."""
-    verdict, detail = one.completeness.verdict, one.completeness.detail or _MEANS[one.completeness.verdict]
-    if detail.startswith(_NOT_JUDGED):
-        return "not_judged", detail.removeprefix(_NOT_JUDGED)
-    return verdict, detail
 
 
 def _claim(out: Output, name: str, verdict: str, told: str) -> None:
@@ -200,7 +188,7 @@ def _print_all(store: FileStore, judged: list[Judged], out: Output) -> None:
     rows = []
     for one, recorded in judged:
         what = explained(one.integrity, recorded) if one.integrity.verdict == "broken" else one.completeness.detail
-        style, complete = styles[exit_code([one])], _completeness(one)[0].replace("_", " ")
+        style, complete = styles[exit_code([one])], completeness(one)[0].replace("_", " ")
         rows.append((one.run, one.events, (one.integrity.verdict, style), (complete, style), what))
     out.table(
         ("run", "events", "integrity", "completeness", "detail"),
