@@ -270,6 +270,7 @@ def test_what_failed_what_was_not_captured_and_what_came_of_nothing_is_said_at_t
     assert summary[2] == "  stderr: … ValueError: no such issue"
     (missed,) = [line for line in summary if line.startswith("  not captured: ")]
     assert missed.startswith("  not captured: websocket ws://127.0.0.1:")
+    assert "not seen; the rest is on record" in summary[summary.index(missed) + 1]
     assert [line.split()[-2] for line in summary[-3:]] == ["show", "verify", "replay"]
     assert max(map(len, summary)) <= 80
     shown = ask("show", "@last").out
@@ -356,8 +357,12 @@ def test_runs_of_programs_that_it_started_are_summed_up_too(shell, store, tmp_pa
     (tmp_path / "outer.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'middle.py'])")
     shell("record", "--quiet", "--", sys.executable, "inner.py")  # not of this family
     said = shell("record", "--", sys.executable, "outer.py").err
-    assert re.search(r"^  it started middle: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE)
-    assert re.search(r"^  it started inner: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE)
+    assert re.search(
+        r"^  it started middle, a run of its own: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE
+    )
+    assert re.search(
+        r"^  it started inner, a run of its own: ok, \d+ events, 2 tool calls \(run_\w{26}\)$", said, re.MULTILINE
+    )
     summary = json.loads(shell("record", "--json", "--", sys.executable, "outer.py").err)
     assert summary["tool_calls"] == 0
     assert [(one["name"], one["status"], one["tool_calls"]) for one in summary["children"]] == [

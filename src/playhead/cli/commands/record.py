@@ -29,6 +29,13 @@ if sys.platform != "win32":
 
 
 _CHILDREN_SHOWN = 8
+_WIDTH = 80  # of the summary, which stands among what the program wrote
+# Effects whose name says less than is meant: whether a connection is answered is not known.
+_DONE = {
+    "socket.connected": "connection attempted",
+    "socket.bound": "port bound",
+    "environment.changed": "variable changed",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -215,23 +222,23 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
     if cost := prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage):
         lines.append(f"  cost: {cost}")
     for id, child in itertools.islice(children.items(), _CHILDREN_SHOWN):
-        lines.append(f"  it started {child.name}: {_child_told(child)} ({id})")
+        lines.append(f"  it started {child.name}, a run of its own: {_child_told(child)} ({id})")
     if len(children) > _CHILDREN_SHOWN:
         lines.append(f"  … and {text.several(len(children) - _CHILDREN_SHOWN, 'run')} more; `playhead ls` has them all")
-    if summary.effects:
-        lines.append(f"  effects: {_counted(_by_noun(summary.effects))}")
+    lines += _effects(summary)
     if summary.reads and summary.ambient is not False:
-        lines.append(f"  reads: {summary.reads:,}, of clocks, variables, files and the like; `show --reads` lists them")
+        lines.append(f"  reads: {summary.reads:,} of clocks, variables, files and the like; `show --reads` lists them")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
     if summary.redacted:
         lines.append(f"  redacted: {_counted(summary.redacted)}")
-    lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
-    gaps = {name: count for name, count in summary.gaps.items() if count}
-    if gaps:
-        lines.append(f"  NOT recorded: {_counted(gaps)}; `playhead doctor` says why it may be")
-    elif lost:
-        lines.append(f"  {text.several(lost, 'event')} could NOT be recorded; `playhead doctor` says why it may be")
+    if summary.not_captured:
+        lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
+        lines.append("    (what went on there was not seen; the rest is on record)")
+    if lost:
+        gaps = _times({name: count for name, count in summary.gaps.items() if count})
+        lines.append(f"  LOST, though it was seen: {gaps or text.several(lost, 'event')}")
+        lines.append("    (so the run is not played back; `show` says where, `doctor` may say why)")
     verbs = ("show", "verify") if lost else ("show", "verify", "replay")  # a run with gaps is not played back
     return [
         *lines,
@@ -252,13 +259,18 @@ def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
 
 
-def _by_noun(effects: dict[str, int]) -> dict[str, int]:
-    """Count what was done to files, processes and so on; `show` says what it was."""
-    out: dict[str, int] = {}
-    for what, count in effects.items():
-        noun = one_line(what.partition(".")[0])
-        out[noun] = out.get(noun, 0) + count
-    return out
+def _times(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,}× {one_line(name)}" for name, count in sorted(counts.items()))
+
+
+def _effects(summary: Summary) -> list[str]:
+    """Say what was done outside the program, and how often; `show` says to what."""
+    if not summary.effects:
+        return []
+    told = _times({_DONE.get(what, what.replace(".", " ")): count for what, count in summary.effects.items()})
+    whole = told.replace(" ", "\xa0").replace(",\xa0", ", ")  # broken between two of them only
+    lines = [line.replace("\xa0", " ") for line in text.wrap(whole, _WIDTH - len("  effects: "))]
+    return [f"  effects: {lines[0]}", *(f"           {line}" for line in lines[1:])]
 
 
 def _signal_name(returncode: int) -> str | None:
