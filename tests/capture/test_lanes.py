@@ -534,3 +534,26 @@ def test_what_http_clients_begin_takes_no_number_of_the_agent(address: str, use:
     found = recorded(lambda: asyncio.run(main()))
     assert found["after"] == "0.1.1"
     assert found.get("body", "0") == "0"
+
+
+def test_names_that_the_agent_gave_are_kept_and_those_that_python_made_are_not(tmp_path):
+    async def nothing() -> None:
+        pass
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(nothing()), asyncio.create_task(nothing(), name="fetch-the-page")]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(nothing(), name="in-a-group")
+        await asyncio.gather(*tasks)
+
+    def work() -> None:
+        pass
+
+    with playhead.record("n", store=tmp_path) as run:
+        asyncio.run(main())
+        for thread in (threading.Thread(target=work), threading.Thread(target=work, name="indexer")):
+            thread.start()
+            thread.join()
+    ended = [read.value for read in playhead.load(str(run.id), tmp_path).reads() if read.of == "lane.ended"]
+    assert [value[3] for value in ended if len(value) > 3] == ["fetch-the-page", "in-a-group", "indexer"]
+    assert {len(value) for value in ended} == {3, 4}

@@ -146,6 +146,12 @@ def leave(tokens: Tokens) -> None:
         variable.reset(token)
 
 
+def name(lane: Lane | None, given: str, default: str) -> None:
+    """Keep the name of a task or thread, if it is not one that Python made of a number: `Task-5`, `Thread-2 (work)`."""
+    if lane is not None and not (given.startswith(default) and given[len(default) :][:1].isdecimal()):
+        lane.name = given
+
+
 def ended(parent: Lane | None, child: Lane, outcome: str) -> None:
     """Tell whoever listens that what ran in a lane is over; the parent is None where it is in another process."""
     if on_end is not None:
@@ -262,6 +268,7 @@ def _start(original: Any) -> Any:
             original(self)
             return
         begun.carry()
+        name(begun.child, getattr(self, "_name", ""), "Thread-")  # which one that is not initialised has not
         own, run = self.__dict__.get("run"), self.run
 
         def restore() -> None:

@@ -91,6 +91,7 @@ def _watch(task: Any, start: lanes.Start) -> None:
         return
 
     def lane_ended(done: Any) -> None:
+        lanes.name(start.child, getattr(done, "get_name", str)(), "Task-")
         if done.cancelled():
             start.tell("cancelled")
         else:

@@ -176,7 +176,9 @@ def let_go(recording: Recording) -> None:
 def _ended(parent: Lane | None, child: Lane, outcome: str) -> None:
     """Keep in the lane that waits for it that another one has ended, and write what that one has read."""
     if parent is not None and parent.reads is not None:
-        parent.reads.add("lane.ended", "", [child.path, time.time_ns() // 1000, outcome], 40)
+        named = [child.name] if child.name else []
+        told = [child.path, time.time_ns() // 1000, outcome, *named]
+        parent.reads.add("lane.ended", "", told, 40 + len(child.name))
     if child.reads is not None and child.reads.count and child.tap.owner is not None:
         seal(child.tap.owner, child.reads)
 

@@ -18,10 +18,11 @@ class Lane:
     What begins when chance has it, as the workers of a pool do, is counted apart: `0.0.1`, `0.0.2`.
     """
 
-    __slots__ = ("_aside", "_children", "path", "reads", "tap")
+    __slots__ = ("_aside", "_children", "name", "path", "reads", "tap")
 
     def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
+        self.name = ""  # that the agent gave to what runs in it
         self.tap = tap  # where the run keeps what its lanes read; None where it does not
         self.reads = None if tap is None else tap.pack(path)  # what this lane read since its last event
         self._children = itertools.count(1)  # next() is atomic

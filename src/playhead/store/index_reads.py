@@ -51,8 +51,9 @@ def _named(source: str | None, value: Any) -> list[tuple[str | None, str | None]
         case "open" | "sqlite3.connect" | "import", {"path": str(path)}:
             told = {name: value[name] for name in _TOLD if type(value.get(name)) in (str, int, bool)}
             return [(path, orjson.dumps(told).decode())]
-        case "lane.ended", [str(lane), int(at_us), str(outcome)]:
-            return [(lane, orjson.dumps({"outcome": outcome, "at_us": at_us}).decode())]
+        case "lane.ended", [str(lane), int(at_us), str(outcome), *rest]:
+            named = {"name": rest[0]} if rest and type(rest[0]) is str else {}
+            return [(lane, orjson.dumps({"outcome": outcome, "at_us": at_us, **named}).decode())]
         case _:
             return [(None, None)]
 

@@ -60,8 +60,8 @@ def _holds(value: Any, text: str) -> bool:
 def said(read: LaneRead, width: int) -> str:
     """Say the value of a read in one line: of a file first the path, and not the digest."""
     match read.value:
-        case [str(lane), int(), str(outcome)] if read.of == "lane.ended":
-            return text.cut(f"{lane} {outcome}", width)
+        case [str(lane), int(), str(outcome), *name] if read.of == "lane.ended":
+            return text.cut(" ".join((lane, outcome, *map(str, name))), width)
         case {"path": str(path), **rest}:
             rest.pop("digest", None)
             return text.cut(" ".join(filter(None, (path, text.arguments(rest, width) if rest else ""))), width)
