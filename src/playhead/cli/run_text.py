@@ -83,8 +83,8 @@ def not_captured_lines(summary: Summary) -> list[str]:
 def reads_text(summary: Summary) -> str:
     """Say how much was read, or that nobody watched; the order in which lanes ended is kept in any case."""
     if summary.ambient is False:
-        told = "not watched: what clocks, variables and files said is not on record (`playhead.install()` keeps it)"
-        return f"{told}; {summary.reads:,} of lanes that ended, or later ones (--reads)" if summary.reads else told
+        told = "not watched: what clocks and files said is not on record (see `playhead.install()`)"
+        return f"{told}; {summary.reads:,} of ended lanes, or later (--reads)" if summary.reads else told
     return f"{summary.reads:,}, of clocks, variables, files and the like (--reads)" if summary.reads else ""
 
 
