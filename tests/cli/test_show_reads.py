@@ -111,3 +111,17 @@ def test_a_filter_of_reads_without_reads_is_a_usage_error(ask, sample, option):
     said = ask("show", "@last", option, "x")
     assert said.code == 2
     assert "Add `--reads`" in said.err
+
+
+def test_files_that_are_too_much_for_a_line_are_still_named_in_the_timeline(ask, store, tmp_path):
+    names = [f"in{number}.txt" for number in range(5)]
+    for name in names:
+        (tmp_path / name).write_text(name * 2000)
+    playhead.install()
+    try:
+        with playhead.record("many", store=store):
+            for name in names:
+                (tmp_path / name).read_text()
+    finally:
+        playhead.uninstall()
+    assert any("read in0.txt, in1.txt, in2.txt" in line for line in ask("show", "many").out.splitlines())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,8 +50,25 @@ def test_reads_of_one_source_are_counted_and_named_ones_stand_apart():
 
 
 def test_what_is_written_as_a_reference_is_counted_without_a_name():
-    group = {"of": "open", "by": "m", "values": {"$same": "3#/reads/0/values"}}
-    assert rows_of({"reads": [group]}) == [("open", None, "m", None, 1, None)]
+    groups = [
+        {"of": "open", "by": "m", "values": {"$same": "3#/reads/0/values"}},
+        {"of": "os.environ", "by": "m", "values": {"$blob": "0" * 64, "len": 5, "as": "json"}},
+    ]
+    packed = [{"of": "time.time", "by": "m", "at": [1, 0], "ns": []}]
+    assert rows_of({"packed": packed, "reads": groups, "order": "b3ab2c12"}) == [
+        ("time.time", None, "m", None, 1, None),
+        ("open", None, "m", None, 5, None),
+        ("os.environ", None, "m", None, 12, None),
+    ]
+    assert [row[4] for row in rows_of({"reads": groups[:1]})] == [1]  # where nothing says how often
+
+
+def test_what_is_too_much_for_a_line_is_looked_up():
+    def load(digest: str) -> bytes:
+        return orjson.dumps([{"path": f"/{number}", "size": 1} for number in range(3)])
+
+    group = {"of": "open", "by": "m", "values": {"$blob": "0" * 64, "len": 5, "as": "json"}}
+    assert [row[3] for row in rows_of({"reads": [group], "count": 3}, load)] == ["/0", "/1", "/2"]
 
 
 @given(data=st.dictionaries(st.sampled_from(["packed", "reads", "count", "order"]), values))
@@ -61,17 +79,21 @@ def test_whatever_a_line_holds_nothing_raises(data: Any):
 
 def test_every_read_of_a_run_is_found_in_the_index(tmp_path, monkeypatch, ask_index):
     monkeypatch.setenv("PLAYHEAD_GIT", "0")
-    (tmp_path / "in.txt").write_text("hello")
+    names = [f"in{number}.txt" for number in range(5)]
+    for name in names:
+        (tmp_path / name).write_text(name * 2000)  # together more than fits a line
     playhead.install()
     try:
         with playhead.record("n", store=tmp_path / "store") as run:
             os.environ.get("NO_SUCH_THING")
-            (tmp_path / "in.txt").read_text()
+            for name in names:
+                (tmp_path / name).read_text()
     finally:
         playhead.uninstall()
     found = ask_index(tmp_path / "store", "SELECT source, target, times FROM reads")
     assert ("os.environ", "NO_SUCH_THING", 1) in found
-    assert ("open", str(tmp_path / "in.txt"), 1) in found
+    for name in names:
+        assert ("open", str(tmp_path / name), 1) in found
     assert sum(times for _, _, times in found) == sum(1 for _ in playhead.load(run.id, tmp_path / "store").reads())
 
 

@@ -26,6 +26,7 @@ from playhead._ids import is_run_id
 from playhead.store import index_memory, layout, presence
 from playhead.store.disk import Disk
 from playhead.store.index_database import TABLES, Damaged, log
+from playhead.store.index_reads import loader
 from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
 
 Progress = Callable[[int, int], None]
@@ -243,7 +244,7 @@ class Follower:
                 self._drop_rows(run_id)
                 run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
                 file.seek(0)
-            rows = Rows(run, progress, self._envelope_matches)
+            rows = Rows(run, progress, self._envelope_matches, loader(self._root))
             more, new = False, not run["bytes"]
             for raw, tail, length in complete_lines(file):
                 rows.add(raw, tail, length)

@@ -16,7 +16,7 @@ import orjson
 from playhead import _limits
 from playhead._clock import parse_utc
 from playhead.errors import PlayheadError
-from playhead.store.index_reads import rows_of
+from playhead.store.index_reads import Load, rows_of
 
 EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
 Row = tuple[Any, ...]
@@ -137,13 +137,20 @@ def read_line(raw: bytes, run_id: str, after: int) -> Line | None:
 class Rows:
     """Collect the rows of some lines of one run. `run` and `progress` are brought up to date in place."""
 
-    def __init__(self, run: dict[str, Any], progress: dict[str, Any], envelope_matches: EnvelopeMatches | None) -> None:
+    def __init__(
+        self,
+        run: dict[str, Any],
+        progress: dict[str, Any],
+        envelope_matches: EnvelopeMatches | None,
+        load: Load | None = None,
+    ) -> None:
         self.run = run
         self.progress = progress
         self.pending: dict[str, list[Row]] = {name: [] for name in INSERTS}
         self.lines = 0
         self._id: str = run["id"]
         self._envelope_matches = envelope_matches
+        self._load = load
 
     def add(self, raw: bytes | None, tail: bytes, length: int) -> None:
         """Take the next `length` bytes of the file: a whole line with its newline, or None for one too long to read."""
@@ -309,7 +316,7 @@ class Rows:
             self.pending["effects"].append((*row[:2], 1, row[3], text(data["detail"].get("to")), detail))
 
     def _ambient_read(self, line: Line, data: dict[str, Any]) -> None:
-        for item, row in enumerate(rows_of(data)):
+        for item, row in enumerate(rows_of(data, self._load)):
             self.pending["reads"].append((self._id, line["seq"], item, *row))
 
     def _note_added(self, line: Line, data: dict[str, Any]) -> None:

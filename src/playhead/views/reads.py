@@ -81,6 +81,8 @@ def contents(data: dict[str, Any], resolve: Resolve | None = None) -> list[str]:
         group = text.followed(group, resolve)
         if isinstance(group, dict) and group.get("of") in _CONTENTS:
             values = text.followed(group.get("values"), resolve)
+            if resolve is not None and isinstance(values, dict):
+                values = resolve(values)  # many small files, or their content, lie elsewhere
             for value in values if isinstance(values, list) else ():
                 value = text.followed(value, resolve)
                 path = value.get("path") if isinstance(value, dict) else None
