@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -59,17 +61,51 @@ def test_what_a_listener_does_itself_is_not_listened_to() -> None:
     def listener(args: tuple[Any, ...]) -> None:
         found.append(args)
         sys.audit(EVENT, "inside")
-        sys._getframe()
+        os.scandir(".").close()
 
-    for event in (EVENT, "sys._getframe"):
+    for event in (EVENT, "os.scandir"):
         audit.listen(event, listener)
     try:
         sys.audit(EVENT, "outside")
         sys.audit(EVENT, "again")
     finally:
-        for event in (EVENT, "sys._getframe"):
+        for event in (EVENT, "os.scandir"):
             audit.unlisten(event, listener)
     assert found == [("outside",), ("again",)]
+
+
+@pytest.mark.parametrize("way", ["collector", "signal"])
+def test_what_interrupts_a_listener_is_heard(way: str) -> None:
+    """The listener is code of ours, as all are; what comes between is code of the program's."""
+    found: list[Any] = []
+
+    class Finalised:
+        def __del__(self) -> None:
+            sys.audit(EVENT, "between")
+
+    def handler(number: int, frame: object) -> None:
+        sys.audit(EVENT, "between")
+
+    def interrupt() -> None:
+        if len(found) == 1 and way == "signal":
+            signal.raise_signal(signal.SIGUSR1)
+        elif len(found) == 1:
+            cycle: list[Any] = [Finalised()]
+            cycle.append(cycle)
+            del cycle
+            gc.collect()
+
+    ours: dict[str, Any] = {"__name__": "playhead.capture.effects", "found": found, "interrupt": interrupt}
+    exec("def listener(args):\n    found.append(args)\n    interrupt()\n", ours)
+    before = signal.signal(signal.SIGUSR1, handler)
+    audit.listen(EVENT, ours["listener"])
+    try:
+        sys.audit(EVENT, "outside")
+        sys.audit(EVENT, "again")
+    finally:
+        audit.unlisten(EVENT, ours["listener"])
+        signal.signal(signal.SIGUSR1, before)
+    assert found == [("outside",), ("between",), ("again",)]
 
 
 def test_a_thread_is_heard_while_a_listener_works_in_another() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import pickle
 import signal
@@ -10,13 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from tests.capture import launching
 
 import playhead
+from playhead.capture import reads
+from playhead.event import reads as form
 
 
 @pytest.fixture(autouse=True)
@@ -55,19 +61,37 @@ def test_a_locked_file_that_is_opened_again_stays_locked(tmp_path: Path) -> None
     assert "BlockingIOError" in tried.stderr
 
 
-def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> None:
-    class Timeout(Exception):
-        pass
+class Timeout(Exception):
+    """What a handler raises, or another thread lets this one raise."""
 
-    def ring(*_: object) -> None:
+
+class Ringing:
+    """A handler that is no function."""
+
+    def __call__(self, number: int, frame: object) -> None:
         raise Timeout
 
-    before = signal.signal(signal.SIGALRM, ring)
+    def once(self, number: int, frame: object) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        raise Timeout
+
+    def with_more(self, more: str, *_: object) -> None:
+        raise Timeout
+
+
+@pytest.mark.parametrize(
+    "handler", [Ringing(), Ringing().once, functools.partial(Ringing().with_more, "x"), lambda *_: Ringing()(*_)]
+)
+def test_what_a_signal_handler_raises_reaches_the_program(
+    tmp_path: Path, handler: Callable[[int, FrameType | None], None]
+) -> None:
+    before = signal.getsignal(signal.SIGALRM)
     caught = 0
     try:
         with playhead.record("agent") as run:
             for _ in range(30):
                 try:
+                    signal.signal(signal.SIGALRM, handler)
                     signal.setitimer(signal.ITIMER_REAL, 0.002)
                     end = time.monotonic() + 2
                     while time.monotonic() < end:
@@ -78,8 +102,74 @@ def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> Non
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert caught >= 28  # one that falls into a callback of the collector is lost, as Python has it
-    gaps = [event.data for event in playhead.load(str(run.id)).events() if event.kind == "gap.noted"]
-    assert {gap["reason"] for gap in gaps} <= {"reads_interrupted"}
+    assert [event.data for event in playhead.load(str(run.id)).events() if event.kind == "gap.noted"] == []
+
+
+def test_what_another_thread_makes_this_one_raise_reaches_the_program(tmp_path: Path) -> None:
+    caught = []
+
+    def work() -> None:
+        try:
+            begun.set()
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                os.path.exists(tmp_path)
+        except Timeout:
+            caught.append(1)
+
+    with playhead.record("agent"):
+        for _ in range(20):
+            begun = threading.Event()
+            thread = threading.Thread(target=work)
+            thread.start()
+            begun.wait(10)
+            time.sleep(0.002)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Timeout))
+            thread.join()
+    assert len(caught) == 20
+
+
+def test_what_a_thread_of_ours_writes_comes_before_the_next_event_of_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, original = threading.Event(), form.written
+
+    def slowly(*args: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            taken.set()
+            told.wait(0.3)  # as long as the lane is kept waiting
+        return original(*args)
+
+    taken = threading.Event()
+    with playhead.record("agent") as run, monkeypatch.context() as slow:
+        slow.setattr(form, "written", slowly)
+        value = time.time_ns()
+        writer = threading.Thread(target=reads._seal_in_order)
+        writer.start()
+        assert taken.wait(10)
+        playhead.note("next")
+        told.set()
+        writer.join()
+    events = list(playhead.load(str(run.id)).events())
+    (note,) = [event.seq for event in events if event.kind == "note.added"]
+    (read,) = [read.seq for read in playhead.load(str(run.id)).reads() if read.value == value]
+    assert read < note
+
+
+def test_lanes_that_begin_to_read_while_others_are_written_are_written_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    original = reads.seal
+
+    def seal(recording: Any, pack: Any) -> None:
+        original(recording, pack)
+        if not asked:
+            asked.append(False)
+            time.time_ns()
+
+    with playhead.record("agent"), monkeypatch.context() as meanwhile:
+        time.time_ns()
+        meanwhile.setattr(reads, "seal", seal)
+        meanwhile.setattr(reads, "_write_soon", lambda: asked.append(True))
+        reads._write_waiting()
+    assert asked == [False, True]
 
 
 def test_functions_are_found_in_the_sets_of_os_and_can_be_pickled() -> None:

@@ -10,9 +10,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
-from playhead.capture import forks, guard
+from playhead.capture import callers, forks, guard
 
 Listener = Callable[[tuple[Any, ...]], object]
 
@@ -27,8 +28,9 @@ _added = False
 def listen(event: str, function: Listener) -> bool:
     """Call a function with the arguments of an event, right before what it tells of is done, in the thread that does.
 
-    `sys._getframe(2)` is then the frame of whoever does it. What the function itself does is not listened to. Returns
-    False where nothing will be heard, because another hook does not let ours in.
+    `sys._getframe(2)` is then the frame of whoever does it. What the function itself does is not listened to; what a
+    finaliser or a signal handler does that interrupts it, is. Returns False where nothing will be heard, because
+    another hook does not let ours in.
     """
     with _lock:
         _listeners[event] = (*_listeners.get(event, ()), function)
@@ -73,7 +75,10 @@ def _hook(
     ending: Callable[[], bool] = sys.is_finalizing,
 ) -> None:
     functions = listeners.get(event)
-    if functions is None or ending() or getattr(inside, "now", False):
+    if functions is None or ending():
+        return
+    interrupted = getattr(inside, "now", False)
+    if interrupted and not _interrupts(sys._getframe(1)):
         return
     try:
         inside.now = True
@@ -83,7 +88,18 @@ def _hook(
         # A listener that knows whose run it was about has absorbed it, and raises what is meant for the program.
         guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())
     finally:
-        inside.now = False
+        inside.now = interrupted
+
+
+def _interrupts(frame: FrameType | None) -> bool:
+    """Say whether a frame is of code of the program's that came between: a finaliser, or the handler of a signal."""
+    while frame is not None and frame.f_code is not _hook.__code__:
+        above = frame.f_back
+        name = frame.f_globals.get("__name__")
+        if not isinstance(name, str) or callers.sort_of(name) == callers.AGENT:
+            return above is None or above.f_code is not _hook.__code__  # else it is a listener
+        frame = above
+    return False
 
 
 def _after_fork_in_child() -> None:

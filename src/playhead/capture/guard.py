@@ -11,8 +11,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING
 
+from playhead.capture import callers
 from playhead.errors import PlayheadError, RecordingStopped
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, 
 
     `inside` says that a library is our caller, which would take an exception for one of its own.
     """
-    if _from_a_handler(problem):
+    if _is_the_programs(problem):
         raise problem
     if problem.__dict__.pop(_COUNTED, None) != recording.id:  # else it comes by for the second time, on its way up
         recording.lose(_reason(problem) if count else "sync_failed", count)
@@ -66,18 +68,29 @@ def aside(work: Callable[[], None], recordings: Iterable[Recording]) -> None:
             recording.lose(type(problem).__name__)
 
 
-def _from_a_handler(problem: Exception) -> bool:
-    """Say whether a signal handler of the program raised this while we were at work: a timeout, mostly."""
-    import _signal  # type: ignore[import-not-found]  # what `signal` is made of, which a program may not have loaded
+def _is_the_programs(problem: Exception) -> bool:
+    """Say whether this was raised in the midst of our work and not by it: a timeout, mostly.
 
-    handlers = [_signal.getsignal(number) for number in _signal.valid_signals()]
-    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers} - {None}
-    trace = problem.__traceback__
+    Either a signal handler raised it, or another thread made this one raise it: a class of the program's own, without
+    a word to it, in a line of ours.
+    """
+    trace, innermost = problem.__traceback__, ""
     while trace is not None:
-        if trace.tb_frame.f_code in codes:
+        if _handles_a_signal(trace.tb_frame):
             return True
+        innermost = trace.tb_frame.f_globals.get("__name__") or ""
         trace = trace.tb_next
-    return False
+    theirs = callers.sort_of(type(problem).__module__) == callers.AGENT
+    return theirs and not problem.args and callers.sort_of(innermost) != callers.AGENT
+
+
+def _handles_a_signal(frame: FrameType) -> bool:
+    """Say whether this is the code of a handler: it was given the very frame that it interrupted."""
+    if frame.f_back is None or callers.sort_of(str(frame.f_globals.get("__name__"))) != callers.AGENT:
+        return False
+    given = list(frame.f_locals.values())
+    given += [one for value in given if type(value) is tuple for one in value]
+    return any(value is frame.f_back for value in given)
 
 
 def _reason(problem: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from playhead.event.reads import BYTES, INT, LETTERS, NS, VALUES, Group
 
+_TAKE_S = 0.5
 TEXT_MAX = 48 * 1024  # bytes of a pack, about, from which on it is sealed
 
 
@@ -100,11 +101,18 @@ class Pack:
             tap.seal(self)
 
     def take(self) -> tuple[str, list[Group], str | None]:
-        """Return what was kept: the order, the groups, the span; and begin anew."""
-        with self._lock:
+        """Return what was kept: the order, the groups, the span; and begin anew.
+
+        Nothing is returned while the lane is held up in the middle of a read, by a signal handler that waits for us.
+        """
+        if not self._lock.acquire(timeout=_TAKE_S):
+            return "", [], None
+        try:
             groups, order, span = self._groups, self._order, self.span
             self._begin()
             self.tap.holding.pop(self, None)
+        finally:
+            self._lock.release()
         parts = [LETTERS[index] + (str(times) if times > 1 else "") for index, times in order]
         return "".join(parts) if len(groups) > 1 else "", [group.done() for group in groups.values()], span
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 import os
 import threading
 import time
@@ -13,6 +15,7 @@ from playhead.capture import audit, forks, guard, hooks, lanes, sources
 from playhead.capture.patches import Patches
 from playhead.capture.sources import generators, modules, stdin
 from playhead.event import reads as form
+from playhead.event.envelope import parse
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -23,6 +26,7 @@ _lock = threading.RLock()
 _installed = 0
 _asked = False  # by the program itself
 _patches = Patches()
+_take = operator.methodcaller("take")
 _taps: set[int] = set()  # of the taps that are open
 
 
@@ -138,15 +142,39 @@ def seal(recording: Recording, pack: Any) -> None:
         return
     if _installed:
         modules.note_new(pack, None)
-    order, groups, span = pack.take()
-    if groups:
-        fields, members = form.written(*stdin.joined(recording, order, groups))
-        parent = recording.root_span if span is None else span
-        try:
-            recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
-        except BaseException:  # an interrupt: they are in no pack any more, and in no event
-            recording.lose("reads_interrupted", sum(group[3] for group in groups))
-            raise
+    _write(recording, pack)
+
+
+def _write(recording: Recording, *packs: Any) -> None:
+    """Write what is left of packs that were interrupted, and these."""
+    taken: list[tuple[Any, Any]] = []
+    written = 0
+    since, _ = recording.ledger.head
+    try:
+        # Each in one step: a signal handler may raise between any two.
+        with contextlib.suppress(IndexError):
+            taken.extend(iter(recording.unsealed.popleft, None))
+        taken.extend(zip(packs, map(_take, packs), strict=True))
+        for pack, (order, groups, span) in taken:
+            if groups:
+                fields, members = form.written(*stdin.joined(recording, order, groups))
+                parent = recording.root_span if span is None else span
+                recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
+            written += 1
+    except BaseException:  # an interrupt: they are in no pack any more, and in no event
+        recording.unsealed.extend(one for one in taken[written:] if not _is_there(recording, since, one))
+        raise
+
+
+def _is_there(recording: Recording, since: int, taken: tuple[Any, Any]) -> bool:
+    """Say whether the event of a pack was written nevertheless, just before the interrupt."""
+    pack, (order, groups, _) = taken
+    _, members = form.written(*stdin.joined(recording, order, groups))
+    return any(
+        event.seq > since and event.lane == pack.lane
+        for line in recording.store.lines(recording.id)
+        if members in line and (event := parse(line)).kind == "ambient.read"
+    )
 
 
 def close(recording: Recording) -> None:
@@ -158,6 +186,7 @@ def close(recording: Recording) -> None:
                 tap.open = 0
             for pack in tap.waiting():
                 seal(recording, pack)
+        _write(recording)
 
 
 def let_go(recording: Recording) -> None:
@@ -200,7 +229,20 @@ def _write_soon() -> None:
 
 
 def _write_waiting() -> None:
-    guard.aside(_seal_all, forks.recordings())
+    guard.aside(_seal_in_order, forks.recordings())
+    if any(recording.tap is not None and recording.tap.waiting() for recording in forks.recordings()):
+        _write_soon()  # they have begun meanwhile, when others were waiting already
+
+
+def _seal_in_order() -> None:
+    """Write what all lanes have read, from another thread: no event of a lane may come between taking and writing."""
+    for recording in forks.recordings():
+        for pack in () if recording.tap is None else recording.tap.waiting():
+            recording.ledger.hold()
+            try:
+                seal(recording, pack)
+            finally:
+                recording.ledger.let_go()
 
 
 def _becoming(args: tuple[Any, ...]) -> None:
@@ -220,6 +262,7 @@ def after_fork(recording: Recording) -> None:
     if recording.tap is not None:
         for pack in recording.tap.waiting():
             pack.take()
+    recording.unsealed.clear()
 
 
 def _drop(pack: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ class Recording:
         self.headers = Headers(gate.redactor)
         self.turns = Turns(self)
         self.tap = reads.tap_for(self)
+        self.unsealed: deque[Any] = deque()  # packs of reads whose writing was interrupted
         forks.watch(self)
         lanes.install()
         clients.install()
@@ -141,7 +143,7 @@ class Recording:
         if lane is None:
             speaking = lane_in(self)
             lane = speaking.path
-            if speaking.reads is not None and speaking.reads.count:
+            if speaking.reads is not None and (speaking.reads.count or self.unsealed):
                 reads.seal(self, speaking.reads)
         try:
             cuts = self._ledger.cuts
