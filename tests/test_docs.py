@@ -10,7 +10,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.docs_pages import EVERY_PAGE, PAGES, ROOT, blocks, commands_of, comparable, run_command, run_python, shown
+from tests.docs_pages import (
+    EVERY_PAGE,
+    PAGES,
+    ROOT,
+    Shown,
+    blocks,
+    commands_of,
+    comparable,
+    run_command,
+    run_python,
+    shown,
+)
 
 import playhead
 from playhead import _limits, errors
@@ -257,15 +268,28 @@ def test_every_decision_says_context_decision_and_consequences() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=relative)
 def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(path: Path, tmp_path: Path) -> None:
     text = path.read_text("utf-8")
-    folder = tmp_path / "project"
-    folder.mkdir()
-    done = run_python(text, folder)
-    assert done.returncode == 0, done.stderr
+    # What a lane reads is written after a second at the latest: on a machine that is busy, a page has one event more.
+    for attempt in ("first", "second", "third"):
+        folder = tmp_path / attempt / "project"
+        folder.mkdir(parents=True)
+        done = run_python(text, folder)
+        assert done.returncode == 0, done.stderr
+        wrong = _first_that_differs(text, folder)
+        if wrong is None:
+            return
+    now, one = wrong
+    assert now == comparable(one.output), f"{path.name}:{one.line}: `python tests/docs_pages.py` mends it"
+
+
+def _first_that_differs(text: str, folder: Path) -> tuple[str, Shown] | None:
+    """Return what a command of a page prints now, and the command, where that is not what the page shows."""
     for block in blocks(text):
         if block.language == "console" and "run" in block.words:
             for one in shown(block):
                 now = comparable(run_command(one.command, folder))
-                assert now == comparable(one.output), f"{path.name}:{one.line}: `python tests/docs_pages.py` mends it"
+                if now != comparable(one.output):
+                    return now, one
+    return None
 
 
 def test_the_readme_and_every_guide_have_examples_that_run() -> None:
