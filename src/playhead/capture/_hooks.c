@@ -692,7 +692,7 @@ typedef struct {
     PyMethodDef *method; /* NULL: free */
     PyCFunction original;
     PyObject *of;     /* the name of the source */
-    PyObject *only;   /* the object whose method is watched, where it is of one object; else NULL */
+    PyObject *only;   /* a list of the objects whose method is watched, where it is not that of all; else NULL */
     PyObject *notice; /* of CALL: what to call with (of, by, pack, span, self, args, kwargs, result, error) */
     int what;
 } Slot;
@@ -1066,10 +1066,22 @@ of_stdin(Slot *slot, Given *given)
     return number == 0;
 }
 
+/* By identity: what is in the list must not be asked whether it is equal. */
+static int
+is_among(PyObject *list, PyObject *object)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        if (PyList_GET_ITEM(list, i) == object) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static PyObject *
 watched(Slot *slot, Given *given)
 {
-    if (!watching || inside || (slot->only != NULL && given->self != slot->only) ||
+    if (!watching || inside || (slot->only != NULL && !is_among(slot->only, given->self)) ||
         (slot->what == STDIN && !of_stdin(slot, given))) {
         return invoke(slot, given);
     }
@@ -1195,6 +1207,10 @@ hooks_watch(PyObject *Py_UNUSED(module), PyObject *args)
     if (method == NULL) {
         return NULL;
     }
+    if (only != Py_None && !PyList_Check(only)) {
+        PyErr_SetString(PyExc_TypeError, "`only` is a list");
+        return NULL;
+    }
     switch (method->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST)) {
     case METH_NOARGS:
     case METH_O:
@@ -1217,8 +1233,7 @@ hooks_watch(PyObject *Py_UNUSED(module), PyObject *args)
     }
     for (int i = 0; i < SLOTS; i++) {
         if (method->ml_meth == (PyCFunction)codes[family][i]) {
-            PyErr_Format(PyExc_ValueError, "%R is watched already", function);
-            return NULL;
+            Py_RETURN_NONE; /* it is watched already: its module was loaded once more */
         }
     }
     for (int i = 0; i < SLOTS; i++) {

@@ -113,6 +113,8 @@ def not_captured(problem: Exception, source: str, recordings: Iterable[Recording
 
     Never raised, not even under pytest: a new release of a library must not break the tests of those who use it.
     """
+    if _is_the_programs(problem):
+        raise problem
     logger.warning("%s cannot be captured: %s", source, problem)
     for recording in recordings:
         recording.not_captured(source, f"{type(problem).__name__}: {problem}")

@@ -68,8 +68,13 @@ def prepare(problem: Callable[[Exception], None]) -> None:
         )  # fmt: skip
 
 
-def watch(function: Any, of: str, what: What, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
-    """Keep what a function gives back from now on; `only` names the one object whose method it is watched as."""
+def watch(
+    function: Any, of: str, what: What, only: list[Any] | None = None, notice: Callable[..., Any] | None = None
+) -> None:
+    """Keep what a function gives back from now on; one that is watched already is left as it is.
+
+    `only` has the objects whose method it is watched as, and may become longer later.
+    """
     # A function of C is hashed by its code, so what is watched is no longer found in a set that it was put in before.
     groups = [group for group in _SUPPORTING if function in group]
     for group in groups:

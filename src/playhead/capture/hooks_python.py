@@ -122,8 +122,12 @@ def _of_stdin(args: tuple[Any, ...]) -> bool:
     return bool(args[0] == 0)
 
 
-def watch(function: Any, of: str, what: int, only: Any = None, notice: Callable[..., Any] | None = None) -> None:
-    """Replace a function of a module, or a method of a type."""
+def watch(
+    function: Any, of: str, what: int, only: list[Any] | None = None, notice: Callable[..., Any] | None = None
+) -> None:
+    """Replace a function of a module, or a method of a type; one that was replaced already is left as it is."""
+    if any(made is function for _, _, _, made, _ in _replaced):
+        return
     kind = getattr(function, "__objclass__", None)
     if kind is not None:
         space: MutableMapping[str, Any] = gc.get_referents(kind.__dict__)[0]  # what cannot be set on a type of C
@@ -132,8 +136,8 @@ def watch(function: Any, of: str, what: int, only: Any = None, notice: Callable[
         original = function.__get__(None, kind).__func__ if hasattr(function, "__func__") else function
         made = _wrapper(original, sys.intern(of), What(what), only, notice, bound=True, of_class=of_class)
         _put(space, name, function, classmethod(made) if of_class else made, kind)
-        if only is not None:
-            _replace(made.__get__(only), lambda value: _is_bound(value, only, name))
+        for one in only or ():
+            _replace_bound(made, one, name)
         return
     made = _wrapper(function, sys.intern(of), What(what), only, notice, bound=False, of_class=False)
     _replace(_Unbound(made), lambda value: value is function)
@@ -165,6 +169,10 @@ def _replace(made: Any, is_it: Callable[[Any], bool]) -> None:
                     _put(vars(module), name, value, made, None)
 
 
+def _replace_bound(made: Any, only: Any, name: str) -> None:
+    _replace(made.__get__(only), lambda value: _is_bound(value, only, name))
+
+
 def _is_bound(value: Any, only: Any, name: str) -> bool:
     return type(value) is BuiltinMethodType and value.__self__ is only and value.__name__ == name
 
@@ -189,14 +197,21 @@ def restore() -> None:
 
 
 def _wrapper(
-    original: Any, of: str, what: What, only: Any, notice: Callable[..., Any] | None, *, bound: bool, of_class: bool
+    original: Any,
+    of: str,
+    what: What,
+    only: list[Any] | None,
+    notice: Callable[..., Any] | None,
+    *,
+    bound: bool,
+    of_class: bool,
 ) -> Any:
     keep = _KEEPERS.get(what)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         call = original.__get__(None, args[0]) if of_class else original
         given = args[1:] if of_class else args
-        if not _watching or _state.inside or (only is not None and args[0] is not only):
+        if not _watching or _state.inside or (only is not None and not any(args[0] is one for one in only)):
             return call(*given, **kwargs)
         if what == What.STDIN and not _of_stdin(args):
             return call(*given, **kwargs)

@@ -128,11 +128,13 @@ def hand_over(tap: Any, recording: Recording) -> None:
     if tap.remaining < 0:
         recording.not_captured("reads", f"before the first event, all but the first {_limits.READS_PACKED_MAX}")
     tap.remaining = tap.clocks_remaining = _limits.READS_MAX
+    sources.tell_unlike(recording)
 
 
 def begin(lane: Lane) -> None:
     """Keep the state of what a run finds when it begins, in its first lane."""
     if lane.reads is not None and _installed:
+        sources.tell_unlike(lane.reads.tap.owner)
         generators.note_states(lane.reads, None)
 
 

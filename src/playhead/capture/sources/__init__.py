@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from playhead.capture import forks, guard
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.sources import clocks, files, generators, loops, stdin, variables
 
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+
 _patches = Patches()
 _arriving: AfterImport | None = None
+_unlike: dict[str, Exception] = {}  # by name: modules that are not as we know them, and what was wrong
 
 
 def watch_all() -> None:
@@ -17,7 +27,8 @@ def watch_all() -> None:
     files.watch()
     stdin.watch()
     variables.patch(_patches)
-    _arriving = AfterImport({**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING})
+    arriving = {**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING}
+    _arriving = AfterImport({name: partial(_watch, hook) for name, hook in arriving.items()})
     _arriving.install()
 
 
@@ -27,6 +38,23 @@ def unwatch_all() -> None:
     if _arriving is not None:
         _arriving.uninstall()
         _arriving = None
+    _unlike.clear()
     files.unwatch()
     loops.unwatch()
     _patches.restore()
+
+
+def tell_unlike(recording: Recording) -> None:
+    """Say in a run which modules were there before it, and cannot be watched."""
+    for name, problem in list(_unlike.items()):
+        guard.not_captured(problem, name, [recording])
+
+
+def _watch(hook: Callable[[ModuleType], None], module: ModuleType) -> None:
+    """Watch a module that has arrived; a program may have one of its own by that name, or something in its place."""
+    try:
+        hook(module)
+        _unlike.pop(module.__name__, None)
+    except Exception as problem:
+        guard.not_captured(problem, module.__name__, forks.recordings())
+        _unlike[module.__name__] = problem.with_traceback(None)

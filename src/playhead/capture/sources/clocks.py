@@ -11,6 +11,7 @@ from playhead.capture import hooks
 from playhead.capture.hooks import What
 
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime")
+_generators: list[Any] = []  # those of `random` itself, whose numbers are kept; of any other its seed
 
 
 def _clocks() -> None:
@@ -37,8 +38,9 @@ def _dates(module: ModuleType) -> None:
 def _random(module: ModuleType) -> None:
     generator: Any = module._inst
     kind = next(kind for kind in type(generator).__mro__ if kind.__module__ == "_random")
-    hooks.watch(kind.__dict__["random"], "random.random", What.UNIT, generator)
-    hooks.watch(kind.__dict__["getrandbits"], "random.getrandbits", What.BITS, generator)
+    _generators.append(generator)  # a module that is loaded again has another one, and some keep the functions of both
+    hooks.watch(kind.__dict__["random"], "random.random", What.UNIT, _generators)
+    hooks.watch(kind.__dict__["getrandbits"], "random.getrandbits", What.BITS, _generators)
     hooks.watch(kind.__dict__["seed"], "random.seed", What.SEED)
 
 
@@ -60,6 +62,7 @@ def _watch(module: Any, name: str, what: What, of: str | None = None) -> None:
 
 def watch() -> None:
     """Watch those that are always there."""
+    _generators.clear()
     _clocks()
     _system()
 
