@@ -75,3 +75,76 @@ def test_what_a_test_put_in_the_place_of_a_module_is_a_named_gap(monkeypatch: py
     assert inside
     sources = [source for source, _ in gaps(playhead.load(str(run.id)))]
     assert sorted(set(sources)) == ["numpy.random", "torch"]
+
+
+LOCKED = """
+import os, subprocess, sys
+number = os.open("lock", os.O_RDWR)
+os.lockf(number, os.F_LOCK, 0)
+os.write(number, b"changed")
+again = open("lock")
+other = "import os; os.lockf(os.open('lock', os.O_RDWR), os.F_TLOCK, 0)"
+print(subprocess.run([sys.executable, "-S", "-c", other], stderr=subprocess.DEVNULL).returncode)
+"""
+
+
+def test_a_file_that_is_locked_with_os_stays_locked(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("x")
+    _, out = recorded(tmp_path, LOCKED)
+    assert out == ["1"]
+
+
+NEW_DATABASE = """
+import sqlite3, subprocess, sys
+database = sqlite3.connect("data.db", isolation_level=None)
+database.execute("create table t (a)")
+database.execute("begin immediate")
+looked_at = open("data.db", "rb")
+other = "import sqlite3; sqlite3.connect('data.db', timeout=0).execute('insert into t values (9)')"
+print(subprocess.run([sys.executable, "-S", "-c", other], stderr=subprocess.DEVNULL).returncode)
+"""
+
+
+def test_a_database_that_the_program_made_stays_locked(tmp_path: Path) -> None:
+    _, out = recorded(tmp_path, NEW_DATABASE)
+    assert out == ["1"]
+
+
+CLOSED = """
+import hashlib, os, sqlite3
+def change(number):
+    database = sqlite3.connect("data.db")
+    with database: database.execute("create table if not exists t (a)"), database.execute("insert into t values (?)", [number])
+    database.close()
+    with open("data.db", "rb") as file: print(hashlib.sha256(file.read()).hexdigest())
+change(1)
+os.closerange(3, 64)
+change(2)
+os.closerange(3, 64)
+others = [os.open("prog.py", os.O_RDONLY) for _ in range(40)]
+change(3)
+for number in others: os.close(number)
+others = [os.open("data.db", os.O_WRONLY) for _ in range(40)]
+change(4)
+"""
+
+
+def test_a_database_is_read_as_it_is_after_the_program_closed_what_it_does_not_know(tmp_path: Path) -> None:
+    run, out = recorded(tmp_path, CLOSED)
+    read = [value for value in told(run, "open") if value["path"].endswith("data.db")]
+    assert [value.get("digest") for value in read] == out
+    assert len(set(out)) == 4
+
+
+@pytest.mark.skipif(not Path("/proc/sys/kernel/random/uuid").exists(), reason="files of Linux")
+def test_files_of_the_system_are_kept_unless_they_say_something_else_each_time(tmp_path: Path) -> None:
+    kept = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id", "/proc/sys/vm/overcommit_memory"]
+    anew = "/proc/sys/kernel/random/uuid"
+    code = f"for path in {[*kept, anew, anew]}:\n    with open(path) as file: print(ascii(file.read()))"
+    run, out = recorded(tmp_path, code)
+    values = told(run, "open")
+    assert [(value["path"], ascii(value.get("content")), value.get("live")) for value in values[:3]] == [
+        (path, told, True) for path, told in zip(kept, out, strict=False)
+    ]
+    assert values[3:] == [{"path": anew, "special": "-"}]
+    assert gaps(run) == [("file", f"{anew}: another content each time it is read at __main__:2")]

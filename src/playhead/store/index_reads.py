@@ -22,7 +22,7 @@ Load = Callable[[str], bytes]  # the content of a blob, by its digest
 # Source, via, module, target, times, detail.
 Row = tuple[str | None, str | None, str | None, str | None, int, str | None]
 
-_TOLD = ("size", "digest", "error", "omitted", "special")  # of a file
+_TOLD = ("size", "digest", "error", "omitted", "special", "live")  # of a file
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # as in event/reads.py
 
 

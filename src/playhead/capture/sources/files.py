@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import stat
 import sys
@@ -14,14 +13,13 @@ from typing import Any
 from playhead import _limits
 from playhead.capture import audit, hooks
 from playhead.capture.hooks import What
+from playhead.capture.sources import contents
 
 _RACY_NS = 50_000_000  # a file changed so short a time ago may change again without another time of change
 _MISSING = object()
 
 Answer = dict[str, Any]
 
-_locked: set[tuple[int, int]] = set()  # files that the program has locked, or may have, by device and number
-_open: dict[tuple[int, int], int] = {}  # those of them that are open here
 _absolute: dict[str, str] = {}  # paths as they are meant, while the program stays in its folder
 _excluded: tuple[int, tuple[str, ...]] = (-1, ())
 _tokens: dict[tuple[int, ...], bytes] = {}  # of the content of files, by what tells that they are the same
@@ -89,11 +87,7 @@ def _connected(args: tuple[Any, ...]) -> None:
         text = "/" + text.lstrip("/") if text.startswith("//") else text
     if text in ("", ":memory:"):
         return
-    try:
-        facts = os.stat(text)
-        _locked.add((facts.st_dev, facts.st_ino))
-    except (OSError, ValueError):
-        pass  # it is not there yet: nobody has it open
+    contents.is_database(text)
     _note("sqlite3.connect", text)
     if os.path.exists(f"{text}-wal"):  # what is committed, and not yet in the file itself
         _note("sqlite3.connect", f"{text}-wal")
@@ -146,15 +140,31 @@ def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
             return tap.seen[token], None
         if facts.st_size > _limits.FILE_BYTES_MAX:
             return _too_large(path, facts.st_size, tap), None
-        content = _read(path, facts)
+        content = contents.read(path, facts)
+        if len(content) > _limits.FILE_BYTES_MAX:
+            return _too_large(path, len(content), tap), None
+        # One that does not know its size is no file, but an answer, as those in /proc and /sys.
+        live = len(content) != facts.st_size
+        if live and contents.read(path, facts) != content:
+            raise contents.Unread("another content each time it is read")
+    except contents.Unread as problem:
+        contents.tell(tap, path, str(problem))
+        return {"special": "-"}, None
     except (OSError, ValueError) as problem:
         return {"error": error_name(problem)}, None
-    if len(content) > _limits.FILE_BYTES_MAX:  # one that does not know its size, as those in /proc
-        return _too_large(path, len(content), tap), None
     token = hashlib.sha256(content).digest()
+    if live:
+        answer, new = _answer(path, content, token, tap)
+        return {**answer, "live": True}, new
     if len(_tokens) > _limits.FILES_KNOWN_MAX:
         _tokens.clear()
     _tokens[identity] = token
+    return _answer(path, content, token, tap)
+
+
+def _answer(path: str, content: bytes, token: bytes, tap: Any) -> tuple[Answer, bytes | None]:
+    import hashlib
+
     if token in tap.seen:
         return tap.seen[token], None
     kept = tap.seen.get("kept", 0) + len(content)
@@ -170,34 +180,12 @@ def _content(path: str, tap: Any) -> tuple[Answer, bytes | None]:
     return answer, clean
 
 
-def _read(path: str, facts: os.stat_result) -> bytes:
-    """Read a file without taking a lock from the program: it loses all that it has on a file when we close that.
-
-    So one that it has ever locked, or has as a database, is opened once and stays open.
-    """
-    identity = (facts.st_dev, facts.st_ino)
-    if identity not in _locked:
-        with io.FileIO(path) as file:
-            return file.read(_limits.FILE_BYTES_MAX + 1) or b""
-    number = _open.get(identity)
-    if number is None:
-        if len(_open) >= _limits.FILES_KEPT_OPEN_MAX:
-            raise OSError(errno.EMFILE, "too many files that the program has locked")
-        number = _open[identity] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    parts, at = [], 0
-    while at <= _limits.FILE_BYTES_MAX and (part := os.pread(number, _limits.READ_CHUNK_BYTES, at)):
-        parts.append(part)
-        at += len(part)
-    return b"".join(parts)
-
-
 def _locking(args: tuple[Any, ...]) -> None:
     """Note which file a program locks; listens to the audit events of it."""
     try:
-        facts = os.fstat(args[0] if isinstance(args[0], int) else args[0].fileno())
+        contents.locks(args[0] if isinstance(args[0], int) else args[0].fileno())
     except (OSError, AttributeError, ValueError, TypeError):
-        return  # the function itself will say what is wrong
-    _locked.add((facts.st_dev, facts.st_ino))
+        pass  # the function itself will say what is wrong
 
 
 def _special(path: str, facts: os.stat_result, tap: Any) -> Answer:
@@ -205,14 +193,12 @@ def _special(path: str, facts: os.stat_result, tap: Any) -> Answer:
         return {"error": "EISDIR"}
     sort = stat.filemode(facts.st_mode)[0]
     sorts = {"p": "a pipe", "c": "a device", "b": "a device", "s": "a socket"}
-    if tap.owner is not None:
-        tap.owner.not_captured("file", f"{path}: {sorts.get(sort, 'no plain file')}")
+    contents.tell(tap, path, sorts.get(sort, "no plain file"))
     return {"special": sort}
 
 
 def _too_large(path: str, size: int, tap: Any, why: str = "more than FILE_BYTES_MAX") -> Answer:
-    if tap.owner is not None:
-        tap.owner.not_captured("file", f"{path}: {size} bytes, {why}")
+    contents.tell(tap, path, f"{size} bytes, {why}")
     return {"size": size, "omitted": True}
 
 
@@ -247,6 +233,7 @@ _LISTENERS = {
     "sqlite3.connect": _connected,
     "fcntl.fcntl": _locking,
     "fcntl.lockf": _locking,  # not `flock`, whose locks are those of the open file
+    "os.lockf": _locking,
 }
 
 
