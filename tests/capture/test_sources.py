@@ -148,3 +148,35 @@ def test_files_of_the_system_are_kept_unless_they_say_something_else_each_time(t
     ]
     assert values[3:] == [{"path": anew, "special": "-"}]
     assert gaps(run) == [("file", f"{anew}: another content each time it is read at __main__:2")]
+
+
+ASKED = """
+import asyncio, os, resource, uvloop
+async def main(): return asyncio.get_running_loop().time()
+print(len(os.environ))
+print(os.statvfs("/").f_bsize, os.statvfs("/proc").f_bsize)
+print(os.sysconf("SC_PAGE_SIZE"))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_utime)
+print(uvloop.new_event_loop().run_until_complete(main()))
+"""
+
+
+@pytest.mark.parametrize("pure", ["0", "1"])
+def test_what_the_system_says_is_kept_with_what_it_was_asked_for(tmp_path: Path, pure: str) -> None:
+    run, (variables, sizes, page, used, clock) = recorded(tmp_path, ASKED, PLAYHEAD_PURE=pure)
+    (names,) = told(run, "os.environ")
+    assert str(len(names["*"])) == variables
+    found = {value["path"]: value["value"][0] for value in told(run, "os.statvfs")}
+    assert [str(found[path]) for path in ("/", "/proc")] == sizes.split()
+    assert told(run, "os.sysconf") == [{"asked": ["SC_PAGE_SIZE"], "value": int(page)}]
+    (usage,) = told(run, "resource.getrusage")
+    assert (usage["asked"], str(usage["value"][0])) == ([0], used)
+    assert [str(value) for value in told(run, "asyncio.loop.time")] == [clock]
+
+
+def test_variables_that_are_printed_are_kept_and_secret_ones_are_not(tmp_path: Path) -> None:
+    run, _ = recorded(tmp_path, "import os; repr(os.environ)", TOLD="value", SOME_API_KEY="not-for-anybody-17")
+    found = {name: value for read in told(run, "os.environ") for name, value in read.items()}
+    assert found["TOLD"] == "value"
+    assert {"TOLD", "SOME_API_KEY"} <= set(found["*"])
+    assert "not-for-anybody" not in str(found)

@@ -32,7 +32,17 @@ def watch() -> None:
     for function, notice in asked:
         hooks.watch(function, f"os.{function.__name__}", What.CALL, None, notice)
     hooks.watch(os.DirEntry.__dict__["stat"], "os.DirEntry.stat", What.CALL, None, _entry_looked)
-    for name in ("getcwd", "cpu_count", "getlogin", "uname", "getloadavg", "get_terminal_size", "statvfs", "times"):
+    for name in (
+        "getcwd",
+        "cpu_count",
+        "getlogin",
+        "uname",
+        "getloadavg",
+        "get_terminal_size",
+        "statvfs",
+        "sysconf",
+        "times",
+    ):
         if hasattr(os, name):
             hooks.watch(getattr(os, name), f"os.{name}", What.CALL, None, _told)
     hooks.watch(os.open, "open", What.CALL, None, _opened_by_number)
@@ -50,7 +60,11 @@ def _socket_arrived(module: ModuleType) -> None:
     hooks.watch(module.gethostname, "socket.gethostname", What.CALL, None, _told)
 
 
-ARRIVING = {"_socket": _socket_arrived}
+def _resource_arrived(module: ModuleType) -> None:
+    hooks.watch(module.getrusage, "resource.getrusage", What.CALL, None, _told)
+
+
+ARRIVING = {"_socket": _socket_arrived, "resource": _resource_arrived}
 
 
 # Content.
@@ -245,7 +259,9 @@ def _told(
 ) -> None:
     value = list(result) if isinstance(result, tuple) else result
     answer = {"value": value} if error is None else {"error": error_name(error)}
-    _keep(pack, (pack.lane, by, of, *map(repr, args)), answer, of, by, answer, span)
+    plain = [arg if type(arg) in (str, int) else repr(arg) for arg in args]
+    asked: Answer = {"path": _path(args, named)} if of.endswith("statvfs") else {"asked": plain} if args else {}
+    _keep(pack, (pack.lane, by, of, *map(repr, asked.values())), answer, of, by, {**asked, **answer}, span)
 
 
 def _listed(

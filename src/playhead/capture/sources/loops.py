@@ -17,6 +17,10 @@ def _arrived(module: ModuleType) -> None:
     _patches.replace(module.BaseEventLoop, "time", _time)
 
 
+def _uvloop_arrived(module: ModuleType) -> None:
+    _patches.cover(module.Loop, "time", _time)
+
+
 def unwatch() -> None:
     """Put back what was there."""
     _patches.restore()
@@ -35,4 +39,4 @@ def _time(original: Any) -> Any:
     return time
 
 
-ARRIVING = {"asyncio.base_events": _arrived}
+ARRIVING = {"asyncio.base_events": _arrived, "uvloop": _uvloop_arrived}

@@ -19,6 +19,8 @@ def patch(patches: Patches) -> None:
     """Watch `os.environ`, and `os.environb`, which is of the same class."""
     patches.replace(os._Environ, "__getitem__", _getitem)
     patches.replace(os._Environ, "__iter__", _iter)
+    patches.replace(os._Environ, "__len__", _len)
+    patches.replace(os._Environ, "__repr__", _repr)
 
 
 def _getitem(original: Any) -> Any:
@@ -38,12 +40,37 @@ def _getitem(original: Any) -> Any:
 def _iter(original: Any) -> Any:
     @functools.wraps(original)
     def __iter__(self: Any) -> Any:
-        place = hooks.here(_OF, sys._getframe(1))
-        if place is not None:
-            _keep(place, "*", list(map(os.fsdecode, self._data)))
+        _note_names(sys._getframe(1), self)
         return original(self)
 
     return __iter__
+
+
+def _len(original: Any) -> Any:
+    @functools.wraps(original)
+    def __len__(self: Any) -> Any:
+        _note_names(sys._getframe(1), self)
+        return original(self)
+
+    return __len__
+
+
+def _repr(original: Any) -> Any:
+    @functools.wraps(original)
+    def __repr__(self: Any) -> Any:
+        frame = sys._getframe(1)
+        _note_names(frame, self)
+        for name, value in list(self._data.items()):
+            _note(frame, name, value)
+        return original(self)
+
+    return __repr__
+
+
+def _note_names(frame: FrameType, variables: Any) -> None:
+    place = hooks.here(_OF, frame)
+    if place is not None:
+        _keep(place, "*", list(map(os.fsdecode, list(variables._data))))
 
 
 def _note(frame: FrameType, key: Any, value: Any) -> None:
