@@ -64,8 +64,10 @@ def utc_text(wall_us: int) -> str:
 
 def parse_utc(text: str) -> int:
     """Return microseconds since the epoch for a line's time."""
-    from datetime import UTC, datetime
+    # What `datetime` is made of: a program may have a module of that name.
+    from _datetime import UTC, datetime  # type: ignore[import-not-found]
 
     moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
     whole = int(moment.timestamp() // 1)
-    return whole * 1_000_000 + moment.microsecond
+    micro: int = whole * 1_000_000 + moment.microsecond
+    return micro

@@ -12,6 +12,7 @@ from tests.capture import launching
 
 import playhead
 from playhead._api.reading import Run
+from playhead.capture import shadows
 
 
 def gaps(run: Run) -> list[tuple[str, str]]:
@@ -180,3 +181,33 @@ def test_variables_that_are_printed_are_kept_and_secret_ones_are_not(tmp_path: P
     assert found["TOLD"] == "value"
     assert {"TOLD", "SOME_API_KEY"} <= set(found["*"])
     assert "not-for-anybody" not in str(found)
+
+
+OWN = """
+import os, subprocess, sys, time, uuid
+for name in sys.argv[1:]: print(__import__(name).told)
+time.time_ns(), uuid.uuid4
+with open(__file__) as file: file.read()
+with open("made", "w") as file: file.write("x")
+subprocess.run(["true"])
+if os.fork() == 0:
+    time.time_ns()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_module_of_the_programs_own_comes_before_pythons(tmp_path: Path) -> None:
+    program, names = tmp_path / "app" / "prog.py", sorted(shadows.GIVING_WAY - set(sys.builtin_module_names))
+    (tmp_path / "app" / "uuid").mkdir(parents=True)  # no package: it comes after Python's
+    program.write_text(OWN)
+    for name in names:
+        program.with_name(f"{name}.py").write_text(f"told = '{name}, its own'\n")
+    argv = [sys.executable, str(program), *names]
+    status, out, err = launching.launched(tmp_path / ".playhead", argv, cwd=tmp_path)
+    assert (status, err) == (0, b"")
+    assert out.decode().splitlines() == [f"{name}, its own" for name in names]
+    run = launching.only_run(tmp_path / ".playhead")
+    assert len(told(run, "time.time_ns")) == 2
+    assert gaps(run) == []
+    launching.assert_whole(run)

@@ -8,6 +8,7 @@ Any Python may read this, old ones too: no syntax that one of them lacks, and no
 import os
 import sys
 
+_before = set(sys.modules)
 _folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [_entry for _entry in sys.path if _entry != _folder]
 sys.path_importer_cache.pop(_folder, None)
@@ -40,8 +41,12 @@ if len(_handed) > 7:
         _Loader(_borrowed.__name__, os.path.join(os.path.dirname(_folder), "borrowed.py")).exec_module(_borrowed)
         _borrowed.lend(_handed[0], _handed[7:])
         from playhead.capture.ambient import attach as _attach
+        from playhead.capture.shadows import make_way as _make_way
 
-        _attach(_folder, _handed)
+        try:
+            _attach(_folder, _handed)
+        finally:
+            _make_way(_before)
     except Exception as _problem:  # the program runs all the same, and the launcher tells
         try:
             with open(_handed[1], "a") as _report:

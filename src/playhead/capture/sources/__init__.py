@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
@@ -56,5 +58,14 @@ def _watch(hook: Callable[[ModuleType], None], module: ModuleType) -> None:
         hook(module)
         _unlike.pop(module.__name__, None)
     except Exception as problem:
-        guard.not_captured(problem, module.__name__, forks.recordings())
-        _unlike[module.__name__] = problem.with_traceback(None)
+        # Nothing is missing where it is the program's own code: what that reads is seen where it does.
+        own = _is_instead_of_pythons(module)
+        guard.not_captured(problem, module.__name__, () if own else forks.recordings())
+        if not own:
+            _unlike[module.__name__] = problem.with_traceback(None)
+
+
+def _is_instead_of_pythons(module: ModuleType) -> bool:
+    path = getattr(module, "__file__", None)
+    python = os.path.join(os.path.dirname(os.__file__), "")
+    return module.__name__ in sys.stdlib_module_names and path is not None and not path.startswith(python)

@@ -16,7 +16,7 @@ def _numpy_arrived(module: ModuleType) -> None:
 
 
 def _torch_arrived(module: ModuleType) -> None:
-    hooks.watch(module._C.Generator.__dict__["seed"], "torch.seed", What.NUMBER)
+    hooks.watch(vars(module)["_C"].Generator.__dict__["seed"], "torch.seed", What.NUMBER)
     if (place := _here()) is not None:
         _torch(module, *place)
 
