@@ -18,7 +18,10 @@ NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def out_of_the_way(descriptor: int) -> int:
-    """Give an open file a high number: the program we are in shall get the low ones that it gets without us."""
+    """Give an open file a high number: the program we are in shall get the low ones that it gets without us.
+
+    It may also close all low ones, as daemons do, while a thread of ours has one open, and then get the number itself.
+    """
     if sys.platform == "win32":
         return descriptor
     try:
@@ -42,8 +45,8 @@ class Disk:
     """Call the operating system."""
 
     def open(self, path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
-        """Open a file that no child process inherits."""
-        return os.open(path, flags | CLOEXEC, mode, dir_fd=dir_fd)
+        """Open a file that no child process inherits, with a number that is in nobody's way."""
+        return out_of_the_way(os.open(path, flags | CLOEXEC, mode, dir_fd=dir_fd))
 
     def mkdir(self, path: str | os.PathLike[str], mode: int = 0o700, dir_fd: int | None = None) -> None:
         """Make one folder."""
@@ -63,7 +66,7 @@ class Disk:
 
     def sync_folder(self, path: str | os.PathLike[str]) -> None:
         """Wait until a folder's entries are on the disk."""
-        descriptor = os.open(path, FOLDER | CLOEXEC)
+        descriptor = out_of_the_way(os.open(path, FOLDER | CLOEXEC))
         try:
             os.fsync(descriptor)
         finally:

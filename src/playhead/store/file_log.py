@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playhead import _limits
 from playhead.errors import WriteFailed
-from playhead.store.disk import Disk, identity, out_of_the_way
+from playhead.store.disk import Disk, identity
 
 _EXCLUSIVE = fcntl.LOCK_EX | fcntl.LOCK_NB
 _FLAGS = os.O_RDWR | os.O_APPEND
@@ -24,7 +24,7 @@ class FileLog:
         self._disk = disk
         self._before_sync = before_sync
         try:
-            self._descriptor = out_of_the_way(disk.open(path, _FLAGS | (os.O_CREAT | os.O_EXCL if create else 0)))
+            self._descriptor = disk.open(path, _FLAGS | (os.O_CREAT | os.O_EXCL if create else 0))
         except OSError as problem:
             raise WriteFailed(f"cannot open {path}: {problem.strerror}") from problem
         self._file = identity(self._descriptor)
@@ -135,7 +135,7 @@ class FileLog:
     def _open_again(self) -> None:
         """Take a new descriptor where the program closed ours; the number may be that of a file of its own by now."""
         self._size = -1
-        self._descriptor = out_of_the_way(self._disk.open(self._path, _FLAGS))
+        self._descriptor = self._disk.open(self._path, _FLAGS)
         self._file = identity(self._descriptor)
         self._lock = self._flock
         self._borrowed = False

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from playhead import _limits
+from playhead.store.disk import out_of_the_way
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK  # some files of the system wait for news
 _GIVEN_ONCE = ("kmsg", "trace_pipe", "trace_pipe_raw")  # files of the system: what one reads is gone for all others
@@ -34,7 +35,7 @@ def read(path: str, facts: os.stat_result) -> bytes:
         _locked.add(identity)
     if identity in _locked:
         return _whole(_kept(path, identity))
-    number = os.open(path, _FLAGS)
+    number = out_of_the_way(os.open(path, _FLAGS))
     try:
         return _whole(number)
     finally:
@@ -66,7 +67,7 @@ def _kept(path: str, identity: tuple[int, int]) -> int:
         del _open[identity]  # the program closes what it does not know, as daemons do, and may have the number by now
     if len(_open) >= _limits.FILES_KEPT_OPEN_MAX:
         raise Unread("more than FILES_KEPT_OPEN_MAX that the program has locked")
-    number = _open[identity] = os.open(path, _FLAGS)
+    number = _open[identity] = os.open(path, _FLAGS)  # with a low number: to close one to get another would unlock it
     return number
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from playhead.capture import callers
 from playhead.capture.sources import files
+from playhead.store.disk import out_of_the_way
 
 
 def note_new(pack: Any, span: str | None) -> None:
@@ -40,7 +41,7 @@ def _fingerprint(path: str) -> dict[str, Any]:
     import hashlib  # here: where nothing is recorded it is not needed
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=lambda name, flags: out_of_the_way(os.open(name, flags))) as file:
             content = file.read()
     except OSError as problem:
         return {"path": path, "error": files.error_name(problem)}
