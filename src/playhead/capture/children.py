@@ -113,7 +113,7 @@ def stop() -> None:
     _patches.restore()
 
 
-def _completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return an environment with what a Python needs to attach; as it was where it has that, or is none."""
     try:
         texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
@@ -137,8 +137,8 @@ def _fork_exec(original: Any) -> Any:
         if _now is not None and (ear := telling.descriptor()) is not None:
             kept = tuple(sorted({*kept, ear}))  # also where all others are closed
         pairs = dict(os.environb) if listed is None else dict(entry.partition(b"=")[::2] for entry in listed)
-        completed = [b"%b=%b" % (os.fsencode(name), os.fsencode(value)) for name, value in _completed(pairs).items()]
-        return original(*arguments[:3], kept, arguments[4], completed, *arguments[6:])
+        entries = [b"%b=%b" % (os.fsencode(name), os.fsencode(value)) for name, value in completed(pairs).items()]
+        return original(*arguments[:3], kept, arguments[4], entries, *arguments[6:])
 
     return fork_exec
 
@@ -154,14 +154,14 @@ def _is_tracker(argv: Any) -> bool:
 
 def _execve(original: Any) -> Any:
     def execve(path: Any, argv: Any, env: Any) -> Any:
-        return original(path, argv, _completed(env))
+        return original(path, argv, completed(env))
 
     return execve
 
 
 def _posix_spawn(original: Any) -> Any:
     def posix_spawn(path: Any, argv: Any, env: Any, /, **options: Any) -> Any:
-        return original(path, argv, env if env is None else _completed(env), **options)
+        return original(path, argv, env if env is None else completed(env), **options)
 
     return posix_spawn
 

@@ -47,7 +47,7 @@ _BETWEEN = (
     "playhead.capture.variables",
 )
 _FOLDED = ("file.", "mode.", "owner.", "socket.")  # what a loop may do very often, and each time the same
-_SPAWNED = "playhead.spawned"  # what multiprocessing starts, of which Python tells nothing
+_SPAWNED, LOOPED = "playhead.spawned", "playhead.looped"  # by multiprocessing, by uvloop: Python tells nothing of it
 
 _lock = threading.Lock()
 _open = 0
@@ -305,6 +305,10 @@ def _spawned(args: tuple[Any, ...]) -> Effect | None:
     return _process("multiprocessing", *args)
 
 
+def _looped(args: tuple[Any, ...]) -> Effect | None:
+    return _process("uvloop", *args)
+
+
 def _signalled(args: tuple[Any, ...], *, group: bool = False) -> Effect | None:
     process, number = args
     if not number or not obstacles.can_signal(process, group=group):
@@ -383,6 +387,7 @@ _LISTENERS: dict[str, audit.Listener] = {
     "os.posix_spawn": _telling(_posix_spawned),
     "os.exec": _telling(_became),
     _SPAWNED: _telling(_spawned),
+    LOOPED: _telling(_looped),
     "os.kill": _telling(_signalled),
     "os.killpg": _telling(functools.partial(_signalled, group=True)),
     "socket.connect": _telling(_of_a_socket("socket.connected")),

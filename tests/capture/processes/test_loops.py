@@ -136,13 +136,9 @@ def test_anyio_is_covered() -> None:
 
 
 def test_everything_is_put_back() -> None:
-    from asyncio import base_subprocess, subprocess, unix_events
+    from asyncio import base_subprocess, unix_events
 
-    owners = (
-        base_subprocess.BaseSubprocessTransport,
-        unix_events._UnixWritePipeTransport,
-        subprocess.SubprocessStreamProtocol,
-    )
+    owners = (base_subprocess.BaseSubprocessTransport, unix_events._UnixWritePipeTransport)
     before = [dict(owner.__dict__) for owner in owners]
     with playhead.record("x"):
         assert all(dict(owner.__dict__) != was for owner, was in zip(owners, before, strict=True))

@@ -74,7 +74,8 @@ WATCHED: dict[str, tuple[str, ...]] = {
     "frameworks.pydantic_ai": ("pydantic_ai.toolsets.combined", "pydantic_ai.toolsets.function", "pydantic_ai.agent"),
     "processes.popen": ("subprocess",),
     "processes.system": ("os",),
-    "processes.loops": ("asyncio.base_subprocess", "asyncio.unix_events", "asyncio.subprocess"),
+    "processes.loops": ("asyncio.base_subprocess", "asyncio.unix_events"),
+    "processes.uvloops": ("uvloop", "uvloop.loop", "asyncio.subprocess", "asyncio.streams"),
     "processes.trios": ("trio._subprocess", "trio._unix_pipes"),
 }
 
@@ -90,7 +91,7 @@ def install() -> None:
     with _lock:
         _open += 1
         if _open == 1:
-            _watch = AfterImport({name: partial(_patch, part) for part, names in WATCHED.items() for name in names})
+            _watch = AfterImport({name: partial(_patch, parts) for name, parts in _by_module().items()})
             _watch.install()
             abandoned.watch()
             variables.patch(_patches)
@@ -117,9 +118,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _patch(part: str, module: ModuleType) -> None:
+def _by_module() -> dict[str, list[str]]:
+    parts: dict[str, list[str]] = {}
+    for part, names in WATCHED.items():
+        for name in names:
+            parts.setdefault(name, []).append(part)
+    return parts
+
+
+def _patch(parts: list[str], module: ModuleType) -> None:
     with _lock:
-        if _open:
+        for part in parts if _open else ():
             try:
                 importlib.import_module(f"playhead.capture.{part}").patch(module, _patches)
             except Exception as problem:  # a release of the library that has another shape than those we know

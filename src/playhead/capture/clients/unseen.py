@@ -21,7 +21,7 @@ MODULES = ("grpc._channel", "grpc.aio._channel", "curl_cffi.requests.session", "
 
 _CALLS = ("__call__", "with_call", "future")
 _TELEMETRY = "/opentelemetry.proto.collector."
-# What the loop of uvloop does by itself, without a socket of Python's; of its processes processes/loops.py tells.
+# What the loop of uvloop does by itself, without a socket of Python's; of its processes see processes/uvloops.py.
 _BY_THE_LOOP = {
     "create_connection": "a connection",
     "create_datagram_endpoint": "datagrams",

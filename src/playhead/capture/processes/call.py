@@ -34,7 +34,7 @@ _RUN_ENDED = {
 }
 _LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
 # What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
-_STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent"})
+_STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent", "uvloop"})
 _RUNS = frozenset({"threading", "concurrent.futures.thread", "asyncio.events", "trio._core._run"})
 
 # Parts of ours that stand between the agent and what it starts.
@@ -133,6 +133,11 @@ class ProcessCall:
     def span(self) -> str | None:
         """Return the span of the call."""
         return self._span
+
+    @property
+    def program(self) -> str:
+        """Return the first word of what was asked for."""
+        return self._program
 
     @property
     def recording(self) -> Recording:

@@ -1,6 +1,6 @@
 """Note what asyncio reads from processes and writes to them: by the descriptors of the pipes, past the files.
 
-The processes themselves are started with Popen (popen.py); a loop that starts them itself, uvloop, is named as a gap.
+The processes themselves are started with Popen (popen.py). A loop that starts them itself is uvloop (uvloops.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from playhead.capture.clients.unseen import tell
 from playhead.capture.patches import Patches
 from playhead.capture.processes.pipes import Pipe
 from playhead.capture.processes.popen import call_of
 
-MODULES = ("asyncio.base_subprocess", "asyncio.unix_events", "asyncio.subprocess")
+MODULES = ("asyncio.base_subprocess", "asyncio.unix_events")
 
 
 def patch(module: ModuleType, patches: Patches) -> None:
@@ -24,10 +23,8 @@ def patch(module: ModuleType, patches: Patches) -> None:
         patches.replace(kind, "_pipe_data_received", _received)
         patches.replace(kind, "_process_exited", _exited)
         patches.replace(kind, "send_signal", _send_signal)
-    elif module.__name__ == "asyncio.unix_events":
-        patches.replace(module._UnixWritePipeTransport, "write", _write)
     else:
-        patches.replace(module.SubprocessStreamProtocol, "connection_made", _made)
+        patches.replace(module._UnixWritePipeTransport, "write", _write)
 
 
 def _received(original: Any) -> Any:
@@ -76,13 +73,3 @@ def _write(original: Any) -> Any:
             pipe.flow.took(bytes(data))
 
     return write
-
-
-def _made(original: Any) -> Any:
-    @functools.wraps(original)
-    def connection_made(self: Any, transport: Any) -> None:
-        if type(transport).__module__.startswith("uvloop"):
-            tell("process", lambda: "started by uvloop")
-        original(self, transport)
-
-    return connection_made
