@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import compileall
 import concurrent.futures
+import functools
 import gc
 import multiprocessing
 import os
 import pathlib
+import pickle
 import py_compile
 import shutil
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -291,10 +295,103 @@ def test_what_the_import_system_writes_is_no_effect(monkeypatch: pytest.MonkeyPa
     def act() -> None:
         import fresh_module  # type: ignore[import-not-found]  # noqa: F401
 
-        py_compile.compile("fresh_module.py", cfile="other.pyc")
-
     assert recorded(act) == [("file.written", "by_the_module")]
     assert list(Path("__pycache__").iterdir())
+
+
+def test_what_the_program_compiles_is_an_effect() -> None:
+    Path("package").mkdir()
+    Path("package/one.py").write_text("1\n")
+
+    def act() -> None:
+        py_compile.compile("package/one.py", cfile="other.pyc", doraise=True)
+        compileall.compile_dir("package", quiet=1)
+
+    folder = "package/__pycache__"
+    compiled = f"{folder}/one.{sys.implementation.cache_tag}.pyc"
+    found = recorded(act)
+    assert [what for what, _ in found] == [
+        "file.written", "file.renamed", "directory.created", "file.written", "file.renamed",
+    ]  # fmt: skip
+    assert [event.data["detail"]["to"] for event in observed() if event.data["what"] == "file.renamed"] == [
+        os.path.abspath("other.pyc"), os.path.abspath(compiled),
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_opened_relative_to_a_folder_has_its_own_path() -> None:
+    Path("folder").mkdir()
+    Path("other").mkdir()
+
+    def act() -> None:
+        folder = os.open("folder", os.O_RDONLY)
+        os.close(os.open("a", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+        os.close(os.open("b", os.O_CREAT | os.O_WRONLY))
+        other = os.open("other", os.O_RDONLY)
+        os.close(os.open("c", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=other))  # which folder, is not told
+        os.close(folder)
+        open("d", "w", opener=lambda name, flags: os.open(name, flags, dir_fd=other)).close()
+        open("e", "w", opener=functools.partial(os.open, dir_fd=other)).close()
+        open("f", "w", opener=lambda name, flags: os.open("g", flags)).close()
+        open("h", "w").close()
+        os.close(other)
+
+    names = ["folder/a", "b", "c", "other/d", "other/e", "g", "h"]
+    assert recorded(act) == [("file.written", name) for name in names]
+    assert Path("other/c").exists()
+
+
+def test_the_name_of_what_is_made_for_others_says_what_it_is() -> None:
+    Path("folder").mkdir()
+    kept = {name: getattr(os, name) for name in ("mkfifo", "mknod")}
+
+    def act() -> None:
+        folder = os.open("folder", os.O_RDONLY)
+        os.mkfifo("pipe")
+        os.mkfifo(path="pipe", mode=0o600, dir_fd=folder)
+        os.mknod("file")
+        os.mknod("socket", 0o600 | stat.S_IFSOCK)
+        os.close(folder)
+        for again in (lambda: os.mkfifo("pipe"), lambda: os.mknod("file"), lambda: os.mkfifo(path="no/folder")):
+            with pytest.raises(OSError, match=r"exists|No such"):
+                again()
+        with pytest.raises(TypeError):
+            os.mkfifo()  # type: ignore[call-arg]
+        assert {os.mkfifo, os.mknod} <= os.supports_dir_fd
+        assert pickle.loads(pickle.dumps(os.mkfifo)) is os.mkfifo
+
+    assert recorded(act) == [("file.created", name) for name in ("pipe", "folder/pipe", "file", "socket")]
+    assert [event.data["detail"]["type"] for event in observed()] == ["pipe", "pipe", "file", "socket"]
+    assert kept == {name: getattr(os, name) for name in kept}
+    assert len({function for function in os.supports_dir_fd if function.__name__ == "mkfifo"}) == 1
+
+
+def test_times_modes_and_owners_are_told_also_of_open_files() -> None:
+    Path("there").write_text("x")
+    Path("there").chmod(0o644)
+
+    def act() -> None:
+        os.utime("there", (1, 2.5))
+        Path("there").touch()
+        with open("there", "rb") as file:
+            os.utime(file.fileno(), ns=(3, 4))
+            os.fchmod(file.fileno(), 0o600)
+            os.fchown(file.fileno(), -1, os.getgid())
+        with pytest.raises(FileNotFoundError):
+            os.utime("nothing")
+        reading, writing = os.pipe()
+        os.fchmod(reading, 0o600)
+        os.close(reading)
+        os.close(writing)
+
+    changed = ["times", "times", "times", "mode", "owner"]
+    assert recorded(act) == [(f"{what}.changed", "there") for what in changed]
+    assert [event.data.get("detail") for event in observed()] == [
+        {"accessed_ns": 10**9, "modified_ns": 2_500_000_000},
+        {"times": 2},
+        {"accessed_ns": 3, "modified_ns": 4, "times": 3},
+        {"mode": "0600"},
+        {"owner": [-1, os.getgid()]},
+    ]  # fmt: skip
 
 
 def test_one_effect_in_a_loop_is_recorded_less_and_less_often() -> None:

@@ -219,6 +219,27 @@ def test_a_file_is_the_one_that_was_opened_whatever_folder_it_is_relative_to(
     assert (read.value["path"], read.value["content"]) == (str(tmp_path / "sub" / "name"), "right")
 
 
+def test_an_opener_says_itself_what_it_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "name").write_text("right")
+    (tmp_path / "plain").write_text("plain")
+    monkeypatch.chdir(tmp_path)
+    folder = os.open("sub", os.O_RDONLY)
+    with playhead.record("agent") as run:
+        with open("name", opener=functools.partial(os.open, dir_fd=folder)) as file, open("plain") as other:
+            assert (file.read(), other.read()) == ("right", "plain")
+        with open("no such name", opener=lambda name, flags: os.open("plain", flags)) as file:
+            assert file.read() == "plain"
+        with pytest.raises(FileNotFoundError):
+            open("nothing").close()
+        loaded = str(run.id)
+    os.close(folder)
+    reads = [read.value for read in playhead.load(loaded).reads() if read.of == "open"]
+    paths = [os.path.relpath(value["path"], tmp_path) for value in reads]
+    assert paths == ["sub/name", "plain", "nothing"]
+    assert [value.get("error") for value in reads] == [None, None, "ENOENT"]
+
+
 def test_a_mistake_in_what_a_process_is_given_is_no_loss() -> None:
     with playhead.record("agent") as run:
         with pytest.raises(TypeError):

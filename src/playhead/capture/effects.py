@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
+import stat
 import sys
 import threading
 import weakref
@@ -18,7 +19,8 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture import abandoned, audit, callers, guard, obstacles, scope, sockets
+from playhead.capture import abandoned, audit, callers, effects_files, guard, obstacles, scope, sockets
+from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.redact_names import is_secret_name
@@ -26,7 +28,6 @@ from playhead.capture.redact_names import is_secret_name
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
-Effect = tuple[str, str, dict[str, Any]]  # what, target, detail
 Describe = Callable[[tuple[Any, ...]], Effect | None]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -46,8 +47,9 @@ _BETWEEN = (
     "playhead.capture.spans",
     "playhead.capture.variables",
 )
-_FOLDED = ("file.", "mode.", "owner.", "socket.")  # what a loop may do very often, and each time the same
-_SPAWNED, LOOPED = "playhead.spawned", "playhead.looped"  # by multiprocessing, by uvloop: Python tells nothing of it
+_FOLDED = ("file.", "mode.", "owner.", "socket.", "times.")  # what a loop may do very often, and each time the same
+# Audit events of our own, where Python has none: processes of multiprocessing and of uvloop, pipes and devices.
+_SPAWNED, LOOPED, _MADE = "playhead.spawned", "playhead.looped", "playhead.made"
 
 _lock = threading.Lock()
 _open = 0
@@ -67,6 +69,7 @@ def install() -> None:
                 audit.listen(event, listener)
             _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing})
             _watch.install()
+            _patch_os()
 
 
 def uninstall() -> None:
@@ -112,10 +115,19 @@ def _is_ours(frame: FrameType | None) -> bool:
         sort = callers.sort_of(name)
         if sort == callers.AGENT:
             return False
-        if name in _IMPORTER or (sort == callers.OURS and not name.startswith(_BETWEEN)):
+        if name in _IMPORTER and not _for_a_compiler(frame):
+            return True
+        if sort == callers.OURS and not name.startswith(_BETWEEN):
             return True
         frame = frame.f_back
     return False
+
+
+def _for_a_compiler(frame: FrameType) -> bool:
+    """Say whether the import system writes what somebody else has compiled, as `py_compile` does."""
+    if frame.f_code.co_name != "_write_atomic" or frame.f_back is None:
+        return False
+    return frame.f_back.f_globals.get("__name__") not in _IMPORTER
 
 
 def _record(what: str, target: str, detail: dict[str, Any]) -> None:
@@ -154,121 +166,49 @@ def _is_power_of_ten(number: int) -> bool:
     return str(number).strip("0") == "1"
 
 
-def _absolute(path: Any, folder: int = -1) -> str | None:
-    """Return a path as it is meant now; None for the number of an open file."""
-    if isinstance(path, int):
-        return None
-    text = os.fsdecode(path)
-    if folder >= 0 and not os.path.isabs(text):
-        try:
-            text = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), text)
-        except OSError:
-            return text  # no Linux, and so not to be found out
-    try:
-        return os.path.abspath(text)
-    except OSError:  # the working directory is gone
-        return text
-
-
 # Files.
-
-
-def _written(args: tuple[Any, ...]) -> Effect | None:
-    path, _, flags = args
-    if (target := _absolute(path)) is None:
-        return None
-    there = obstacles.look(target)
-    if not obstacles.can_write(target, there, flags):
-        return None
-    mode = "a" if flags & os.O_APPEND else "w" if flags & os.O_TRUNC else "x" if flags & os.O_EXCL else "r+"
-    return "file.written", target, {"mode": mode, **({"created": True} if there is None else {})}
-
-
-_tell_written = _telling(_written)
 
 
 def _opened(args: tuple[Any, ...]) -> None:
     if isinstance(args[2], int) and args[2] & _WRITES:  # most are read
-        _tell_written(args)
+        _tell_written((*args, _beyond(sys._getframe(2))))
 
 
-def _truncated(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0])
-    if target is None or not obstacles.can_write(target, obstacles.look(target), 0):
-        return None
-    return "file.written", target, {"mode": "r+", "length": args[1]}
+_tell_written = _telling(effects_files.written)
 
 
-def _database(args: tuple[Any, ...]) -> Effect | None:
-    """Take a database that is opened for writing as written: what is then done to it is not seen."""
-    text = os.fsdecode(args[0])
-    path, _, query = text.removeprefix("file:").partition("?") if text.startswith("file:") else (text, "", "")
-    if path in ("", ":memory:") or {"mode=ro", "mode=memory", "immutable=1"} & set(query.split("&")):
-        return None
-    if (target := _absolute(path)) is None:
-        return None
-    there = obstacles.look(target)
-    if not obstacles.can_write(target, there, os.O_CREAT):
-        return None
-    return "file.written", target, {"mode": "sqlite", **({"created": True} if there is None else {})}
+def _beyond(frame: FrameType) -> FrameType:
+    """Return the frame of the program's own, or a library's, that called: past what stands between."""
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_BETWEEN):
+        frame = frame.f_back
+    return frame
 
 
-def _renamed(args: tuple[Any, ...]) -> Effect | None:
-    source, target = _absolute(args[0], args[2]), _absolute(args[1], args[3])
-    if source is None or target is None or not obstacles.can_rename(source, target):
-        return None
-    return "file.renamed", source, {"to": target}
+def _patch_os() -> None:
+    for name in ("mkfifo", "mknod"):
+        if hasattr(os, name):
+            _patches.replace(os, name, _making)
 
 
-def _linked(args: tuple[Any, ...]) -> Effect | None:
-    source, target = _absolute(args[0], args[2]), _absolute(args[1], args[3])
-    if source is None or target is None or not obstacles.can_link(source, target):
-        return None
-    return "link.created", target, {"to": source}
+def _making(original: Any) -> Any:
+    @functools.wraps(original)
+    def make(*args: Any, **options: Any) -> Any:
+        path = args[0] if args else options.get("path")
+        if path is not None:
+            mode = args[1] if len(args) > 1 else options.get("mode", 0)
+            sort = stat.S_IFIFO if original.__name__ == "mkfifo" else stat.S_IFMT(mode) if type(mode) is int else 0
+            folder = options.get("dir_fd")
+            sys.audit(_MADE, path, sort, -1 if folder is None else folder)
+        return original(*args, **options)
 
-
-def _symlinked(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[1], args[2])
-    if target is None or not obstacles.can_create(target):
-        return None
-    return "link.created", target, {"to": os.fsdecode(args[0]), "symbolic": True}
-
-
-def _deleted(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0], args[1])
-    return None if target is None or not obstacles.can_delete(target) else ("file.deleted", target, {})
-
-
-def _folder_created(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0], args[2])
-    return None if target is None or not obstacles.can_create(target) else ("directory.created", target, {})
-
-
-def _folder_deleted(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0], args[1])
-    return None if target is None or not obstacles.can_delete_folder(target) else ("directory.deleted", target, {})
-
-
-def _mode_changed(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0], args[2])
-    there = None if target is None else obstacles.look(target)
-    if target is None or there is None or not obstacles.can_change(there) or there.st_mode & 0o7777 == args[1]:
-        return None
-    return "mode.changed", target, {"mode": f"{args[1]:04o}"}
-
-
-def _owner_changed(args: tuple[Any, ...]) -> Effect | None:
-    target = _absolute(args[0], args[3])
-    if target is None or not obstacles.can_change(obstacles.look(target)):
-        return None
-    return "owner.changed", target, {"owner": [args[1], args[2]]}
+    return make
 
 
 # Processes.
 
 
 def _process(by: str, name: Any, argv: Any, folder: Any = None, environment: Any = None) -> Effect | None:
-    inside = None if folder is None else _absolute(folder)
+    inside = None if folder is None else absolute(folder)
     target = obstacles.program(os.fsdecode(name), inside, environment)
     if target is None:
         return None
@@ -291,10 +231,7 @@ def _posix_spawned(args: tuple[Any, ...]) -> Effect | None:
 
 
 def _told_by(module: str) -> bool:
-    frame = sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_BETWEEN):
-        frame = frame.f_back
-    return frame.f_globals.get("__name__") == module
+    return _beyond(sys._getframe(1)).f_globals.get("__name__") == module
 
 
 def _became(args: tuple[Any, ...]) -> Effect | None:
@@ -346,7 +283,7 @@ def _of_a_socket(what: str) -> Describe:
 def _destination(address: Any) -> str:
     if isinstance(address, (str, bytes)):
         name = os.fsdecode(address)
-        return "@" + name[1:] if name.startswith("\0") else _absolute(name) or name
+        return "@" + name[1:] if name.startswith("\0") else absolute(name) or name
     if isinstance(address, tuple) and len(address) >= 2 and isinstance(address[0], str):
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         return f"{host}:{address[1]}"
@@ -372,16 +309,18 @@ def _library_loaded(args: tuple[Any, ...]) -> None:
 
 _LISTENERS: dict[str, audit.Listener] = {
     "open": _opened,
-    "os.truncate": _telling(_truncated),
-    "sqlite3.connect": _telling(_database),
-    "os.rename": _telling(_renamed),
-    "os.link": _telling(_linked),
-    "os.symlink": _telling(_symlinked),
-    "os.remove": _telling(_deleted),
-    "os.mkdir": _telling(_folder_created),
-    "os.rmdir": _telling(_folder_deleted),
-    "os.chmod": _telling(_mode_changed),
-    "os.chown": _telling(_owner_changed),
+    "os.truncate": _telling(effects_files.truncated),
+    "sqlite3.connect": _telling(effects_files.database),
+    "os.rename": _telling(effects_files.renamed),
+    "os.link": _telling(effects_files.linked),
+    "os.symlink": _telling(effects_files.symlinked),
+    "os.remove": _telling(effects_files.deleted),
+    "os.mkdir": _telling(effects_files.folder_created),
+    "os.rmdir": _telling(effects_files.folder_deleted),
+    "os.chmod": _telling(effects_files.mode_changed),
+    "os.chown": _telling(effects_files.owner_changed),
+    "os.utime": _telling(effects_files.times_changed),
+    _MADE: _telling(effects_files.made),
     "subprocess.Popen": _telling(_popen),
     "os.system": _telling(_system),
     "os.posix_spawn": _telling(_posix_spawned),

@@ -79,6 +79,11 @@ def can_change(there: os.stat_result | None) -> bool:
     return there is not None and os.geteuid() in (0, there.st_uid)
 
 
+def can_touch(path: str, *, now: bool) -> bool:
+    """Say whether the times of a file can be changed: by its owner, to now by whoever may write it."""
+    return can_change(look(path, follow=False)) or (now and os.access(path, os.W_OK))
+
+
 def can_signal(process: int, *, group: bool = False) -> bool:
     """Say whether a process can be sent a signal."""
     try:

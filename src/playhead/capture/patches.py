@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 _ABSENT = object()
+# The sets in which `os` says which of its functions can do what.
+_SUPPORTING = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
 
 
 class Patches:
@@ -42,6 +45,8 @@ class Patches:
         if isinstance(owner, ModuleType) and isinstance(replacement, FunctionType):
             # What was written in C says that it is from elsewhere; under this name it is found again, by pickle say.
             replacement.__module__, replacement.__name__, replacement.__qualname__ = owner.__name__, name, name
+        for group in _supporting(owner, original):
+            group.add(replacement)
         self._done.append((owner, name, original, replacement))
         setattr(owner, name, replacement)
 
@@ -55,10 +60,16 @@ class Patches:
             there = owner.cell_contents if isinstance(owner, CellType) else owner.__dict__.get(name)
             if there is not replacement:
                 continue
+            for group in _supporting(owner, original):
+                group.discard(replacement)
             if original is _ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, original)
+
+
+def _supporting(owner: Any, function: Any) -> list[set[Any]]:
+    return [group for group in _SUPPORTING if function in group] if owner is os else []
 
 
 def _bound(original: Any) -> Any:

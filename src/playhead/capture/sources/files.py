@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead import _limits
-from playhead.capture import audit, hooks
+from playhead.capture import audit, calling, hooks
 from playhead.capture.hooks import What
 from playhead.capture.sources import contents
 
@@ -112,8 +112,8 @@ def _note(of: str, path: str) -> None:
     if frame is None or path.startswith(not_the_agents()):
         return
     place = hooks.here(of, frame)
-    if place is None:
-        return
+    if place is None or (of == "open" and calling.names_argument(frame, "opener")):
+        return  # what an opener opens is told when it does, by `os.open`
     if not path.startswith("/") or "/." in path or "//" in path:  # the usual one is as it should be
         whole = _absolute.get(path)
         if whole is None:
