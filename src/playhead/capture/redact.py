@@ -11,12 +11,11 @@ spellings that `redact_known` lists. It does not prove that the output holds no 
 from __future__ import annotations
 
 import collections
-import operator
 import os
 import re
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from playhead import _limits
@@ -24,7 +23,7 @@ from playhead.capture import redact_binary, telling
 from playhead.capture.redact_cuts import Cuts, Span, replaced
 from playhead.capture.redact_inside import Unopened, opened_by_magic, packed_rule
 from playhead.capture.redact_known import Form, Known
-from playhead.capture.redact_named import NAMED, argument_after, in_text, is_example, looks_random
+from playhead.capture.redact_named import NAMED, in_text
 from playhead.capture.redact_names import FIELDS, FieldTest, folded, is_plainly_no_secret, secrets_of
 from playhead.capture.redact_quick import Clean, QuickTest, Values
 from playhead.capture.redact_rules import (
@@ -38,11 +37,10 @@ from playhead.capture.redact_rules import (
     check_name,
     custom,
 )
+from playhead.capture.redact_walk import Walk
 from playhead.errors import ConfigError
 
 _LAYERS_MAX = 3  # of compression that are opened: there is data that holds itself
-_LEARNED_CHARACTERS_MAX = 4096  # of the value of a field that is looked for elsewhere
-_INTEGER_MIN = 10 ** (_limits.SECRET_CHARACTERS_MIN - 1)
 
 # One lock for all redactors, held over a fork: a child never inherits it locked by a thread that it does not have.
 _adding = threading.Lock()
@@ -115,6 +113,11 @@ class Redactor:
         """Return a number that grows whenever a value becomes known: what was written before may hold that value."""
         return self._values.generation
 
+    @property
+    def rule_names(self) -> frozenset[str]:
+        """Return the names of all rules, in force or not."""
+        return self._values.names
+
     def learn(self, environ: Mapping[str, str]) -> None:
         """Redact the values of secret-looking variables from now on."""
         self._add([(value, "env") for value in secrets_of(environ)])
@@ -149,16 +152,23 @@ class Redactor:
         self._values = self._quick.values(values, names, placeholder, old.generation + news)
 
     def learn_value(self, value: str, rule: str) -> None:
-        """Redact a value that was seen where secrets are from now on, unless it is plainly none.
+        """Redact a value that was seen where secrets are from now on, unless it is plainly none."""
+        self.learn_values([value], rule)
+
+    def learn_values(self, values: Iterable[str], rule: str) -> None:
+        """Do so with several, all at once: to know one more takes the longer the more there are.
 
         Of these there are at most `LEARNED_VALUES_MAX`, so that a program that makes new ones all the time does not
         slow down: where there are more, the older half is forgotten.
         """
-        value = value.strip()
-        if is_plainly_no_secret(value) or value in self._values.seen:
+        seen = self._values.seen
+        new = {value: None for given in values if (value := given.strip()) not in seen}
+        fresh = [value for value in new if not is_plainly_no_secret(value)][-_limits.LEARNED_VALUES_MAX :]
+        if not fresh:
             return
-        self.add_known(value, rule)
-        self._learned.append(value)
+        check_name(rule)
+        self._add([(value, rule) for value in fresh])
+        self._learned.extend(fresh)
         if len(self._learned) > _limits.LEARNED_VALUES_MAX:
             with _adding:
                 older = {self._learned.popleft() for _ in range(len(self._learned) // 2)}
@@ -195,82 +205,19 @@ class Redactor:
         `counts` grows by what was replaced, for each rule. Keys of objects are redacted too. What stands in a secret
         field becomes known, here too: the rest of the value may repeat it, before the field or after.
         """
+        tried: set[str] = (
+            set()
+        )  # each once: where there are very many, the first are forgotten before the last are known
         while True:
-            generation, found = self.generation, dict[str, int]()
-            out = self._redact(value, found)
+            generation, walk = self.generation, Walk(self)
+            out = walk.clean(value)
+            fresh = [secret for secret in walk.secrets if secret not in tried]
+            tried.update(fresh)
+            self.learn_values(fresh, "field")
             if generation == self.generation:
-                for rule, count in found.items():
+                for rule, count in walk.counts.items():
                     counts[rule] = counts.get(rule, 0) + count
                 return out
-
-    def _redact(self, value: Any, counts: dict[str, int]) -> Any:
-        if isinstance(value, str):
-            return self.redact_text(value, counts)
-        if isinstance(value, dict):
-            return self._redact_object(value, counts)
-        if isinstance(value, list):
-            items = [self._redact(item, counts) for item in value]
-            self._redact_arguments(value, items, counts)
-            return value if all(map(operator.is_, items, value)) else items
-        if isinstance(value, int) and abs(value) >= _INTEGER_MIN and value.bit_length() <= 64:
-            digits = str(value)
-            text = self.redact_text(digits, counts)
-            return value if text == digits else text
-        return value
-
-    def _redact_arguments(self, value: list[Any], items: list[Any], counts: dict[str, int]) -> None:
-        """Redact the arguments of a command line that come after a secret option."""
-        for at in range(1, len(value)):
-            option, argument = value[at - 1], items[at]
-            if type(option) is str and option[:1] == "-" and type(argument) is str:
-                line = [one for one in value if type(one) is str]
-                found = argument_after(option, argument, line)
-                if found and found[1] in self.rules:
-                    items[at] = found[0]
-                    counts[found[1]] = counts.get(found[1], 0) + 1
-
-    def _redact_object(self, value: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
-        if len(value) == 1 and isinstance(mark := value.get("$redacted"), str) and mark in self._values.names:
-            return value
-        out: dict[str, Any] = {}
-        changed = False
-        for key, item in value.items():
-            if key == "$dict" and isinstance(item, list):
-                new: Any = self._redact_pairs(item, counts)
-            else:
-                new = self._redact_field(key, item, counts)
-            name = self.redact_text(key, counts)
-            if name != key:
-                name = _unused(name, out, value)
-            changed = changed or name is not key or new is not item
-            out[name] = new
-        return out if changed else value
-
-    def _redact_field(self, key: Any, item: Any, counts: dict[str, int]) -> Any:
-        """Redact what stands under a key: as a whole if the name says that it is secret, and it is or was a text."""
-        if isinstance(key, str) and self.is_secret_field(key) and _is_textual(item):
-            counts["field"] = counts.get("field", 0) + 1
-            if isinstance(item, str):
-                self._learn_from_field(item)
-            return {"$redacted": "field"}
-        return self._redact(item, counts)
-
-    def _learn_from_field(self, value: str) -> None:
-        """Look for the value of a secret field elsewhere too, unless it might be an ordinary word there."""
-        secret = value.strip().rpartition(" ")[2]  # without "Bearer" and the like
-        if len(secret) <= _LEARNED_CHARACTERS_MAX and looks_random(secret) and not is_example(secret):
-            self.learn_value(secret, "field")
-
-    def _redact_pairs(self, pairs: list[Any], counts: dict[str, int]) -> list[Any]:
-        """Redact the pairs of an object whose keys are not all plain, as its fields."""
-        out = []
-        for pair in pairs:
-            if isinstance(pair, list) and len(pair) == 2:
-                key, item = self._redact(pair[0], counts), self._redact_field(pair[0], pair[1], counts)
-                out.append(pair if key is pair[0] and item is pair[1] else [key, item])
-            else:
-                out.append(self._redact(pair, counts))
-        return pairs if all(map(operator.is_, out, pairs)) else out
 
     def redact_text(self, text: str, counts: dict[str, int]) -> str:
         """Return the text without secrets; the same object if there are none."""
@@ -366,16 +313,6 @@ def _opened(data: bytes) -> bytes | None:
         return None
 
 
-def _is_textual(item: Any) -> bool:
-    """Say whether a value is a text, or a mark that stands for one: bytes, odd text, an instance of a subclass."""
-    if isinstance(item, dict):
-        return next(iter(item), "") in _TEXTUAL_MARKS
-    return isinstance(item, str) and bool(item)
-
-
-_TEXTUAL_MARKS = frozenset({"$str", "$bytes", "$bytearray", "$as", "$enum", "$blob", "$repr", "$path"})
-
-
 def _placeholder(rule: str) -> str:
     return f"[redacted:{rule}]"
 
@@ -383,12 +320,3 @@ def _placeholder(rule: str) -> str:
 def _placeholders(names: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that splits a text into what lies between placeholders and, at odd places, the placeholders."""
     return re.compile(rf"(\[redacted:(?:{'|'.join(map(re.escape, sorted(names)))})\])")
-
-
-def _unused(name: str, *taken: Mapping[str, Any]) -> str:
-    """Return a key that no other has: two secret keys of one object must not become one."""
-    number, free = 1, name
-    while any(free in keys for keys in taken):
-        number += 1
-        free = f"{name}#{number}"
-    return free
