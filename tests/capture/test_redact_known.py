@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import random
 import threading
 import zlib
 from pathlib import Path
@@ -17,7 +18,9 @@ from tests.capture.redact_corpus import NAMED
 from tests.capture.redact_samples import ALNUM, SECRETS, clean, letters, spellings
 
 from playhead import _limits
+from playhead.capture import redact
 from playhead.capture.redact import Redactor
+from playhead.capture.redact_known import Known
 from playhead.capture.redact_names import is_plainly_no_secret, is_secret_name
 
 VALUES = [
@@ -307,3 +310,41 @@ def test_a_long_row_of_backslashes_does_not_stop_the_search(value: str) -> None:
     out, counts = clean(gate, text)
     assert value not in out
     assert counts["env"] >= 1
+
+
+def test_more_secret_fields_than_can_be_learned_are_all_redacted_and_it_ends() -> None:
+    redactor = Redactor(environ={})
+    count = _limits.LEARNED_VALUES_MAX * 2 + 10
+    secrets = [f"s{number}x9Q{number * 7}zK" for number in range(count)]
+    value = [{"access_token": secret} for secret in secrets] + [{"said": f"it is {secrets[-1]}."}]
+    counts: dict[str, int] = {}
+    out = redactor.redact(value, counts)
+    assert out[:count] == [{"access_token": {"$redacted": "field"}}] * count
+    assert out[count] == {"said": "it is [redacted:field]."}
+    assert counts == {"field": count + 1}
+    assert redactor.redact(out, {}) is out
+
+
+def test_what_stands_in_a_placeholder_or_beside_it_is_found_as_between_placeholders() -> None:
+    """Whole texts are searched at once; the result is that of a search in every part between placeholders."""
+    chance = random.Random(7)
+    values = ["redacted", "redacted:field", "abcd1234", "1234abcd", "field]abcd", "abcd[redacted", "x/y+12345"]
+    parts = [*values, "[redacted:field]", "[redacted:env]", "[redacted:", "]", " ", "ab", "12", "%2F", "\\/"]
+    placeholder = redact._placeholders(frozenset({"field", "env"}))
+    for _ in range(3000):
+        text = "".join(chance.choice(parts) for _ in range(chance.randint(1, 8)))
+        for form in Known(chance.choice(values), "env").forms:
+            expected, begin = [], 0
+            for at, part in enumerate(placeholder.split(text)):
+                if at % 2 == 0:
+                    expected += [(begin + start, begin + end) for start, end in form.spans(part)]
+                begin += len(part)
+            assert redact._spans_between(placeholder, form, text) == expected, text
+
+
+def test_secret_keys_of_one_object_stay_apart() -> None:
+    redactor = Redactor(environ={"MY_TOKEN": "abcd1234efgh"})
+    value = {"abcd1234efgh": 0, "[redacted:env]#3": 1, **{f"abcd1234efgh{' ' * number}": number for number in (2, 3)}}
+    out = redactor.redact(value, {})
+    assert list(out.values()) == [0, 1, 2, 3]
+    assert list(out)[:2] == ["[redacted:env]", "[redacted:env]#3"]

@@ -40,6 +40,7 @@ from playhead.capture.redact_rules import (
 from playhead.capture.redact_walk import Walk
 from playhead.errors import ConfigError
 
+_PLACEHOLDER_CHARACTERS_MAX = len("[redacted:]") + 40  # as long as the name of a rule may be
 _LAYERS_MAX = 3  # of compression that are opened: there is data that holds itself
 
 # One lock for all redactors, held over a fork: a child never inherits it locked by a thread that it does not have.
@@ -275,16 +276,20 @@ class Redactor:
             text = clean
 
     def _pass(self, text: str, counts: dict[str, int], values: Values, cuts: Cuts | None) -> str:
-        named = self._quick.names(text.encode("utf-8", "surrogatepass"))
+        data = text.encode("utf-8", "surrogatepass")
+        named = self._quick.names(data)
         replacers: list[Rule | Form] = [
             rule for rule in self._shapes if (named or not rule.words) and rule.possible(text)
         ]
         first = sum(rule in (PRIVATE_KEY, PUTTY_KEY, URL_PASSWORD) for rule in replacers[:3])
-        replacers[first:first] = [form for known in values.known for form in known.forms if form.possible(text)]
+        replacers[first:first] = self._quick.forms(text, data, values)
+        marked = "[redacted:" in text
         for replacer in replacers:
             whole = replacer is PRIVATE_KEY or replacer is PUTTY_KEY  # they may hold placeholders, and take them along
-            spans = replacer.spans(text) if whole else _spans_between(values.placeholder, replacer, text)
+            between = marked and not whole
+            spans = _spans_between(values.placeholder, replacer, text) if between else replacer.spans(text)
             if spans:
+                marked = True
                 mark = _placeholder(replacer.name)
                 counts[replacer.name] = counts.get(replacer.name, 0) + len(spans)
                 text = replaced(text, spans, mark)
@@ -295,15 +300,24 @@ class Redactor:
 
 def _spans_between(placeholder: re.Pattern[str], replacer: Rule | Form, text: str) -> list[Span]:
     """Look only at what lies between placeholders, so that none is ever taken for a secret itself."""
-    if "[redacted:" not in text:
-        return replacer.spans(text)
     spans: list[Span] = []
+    if isinstance(replacer, Form):  # there may be very many of them, and of placeholders
+        found = replacer.spans(text)
+        if not any(_touches_placeholder(text, start, end) for start, end in found):
+            return found
     begin = 0
     for at, part in enumerate(placeholder.split(text)):
         if at % 2 == 0:
             spans += [(begin + start, begin + end) for start, end in replacer.spans(part)]
         begin += len(part)
     return spans
+
+
+def _touches_placeholder(text: str, start: int, end: int) -> bool:
+    """Say whether a part of a text may lie in a placeholder, or holds one or its beginning."""
+    begin = "[redacted:"
+    at = text.rfind(begin, max(0, start - _PLACEHOLDER_CHARACTERS_MAX), end + len(begin) - 1)
+    return at >= 0 and not 0 <= text.find("]", at, start) < start
 
 
 def _opened(data: bytes) -> bytes | None:

@@ -33,16 +33,13 @@ class Form:
         self.fixed = max(candidates, key=len, default="")
         self.needle = self.fixed.encode()
         self.rare = rarest(self.needle)
+        # Whether the fixed part is long and all of characters as keys are made of.
+        self.in_run = len(self.needle) >= RUN_CHARACTERS and b"%" not in self.needle
 
     @functools.cached_property
     def source(self) -> str:
         """Return the pattern, which is made when it is first needed: most forms are never found."""
         return self._source()
-
-    @property
-    def in_run(self) -> bool:
-        """Say whether the fixed part is long and all of characters as keys are made of."""
-        return len(self.needle) >= RUN_CHARACTERS and b"%" not in self.needle
 
     @functools.cached_property
     def text(self) -> re.Pattern[str]:
@@ -63,7 +60,14 @@ class Form:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return where the form stands."""
-        return [match.span() for match in self.text.finditer(text)]
+        if self.source != self.fixed:
+            return [match.span() for match in self.text.finditer(text)]
+        # All of it is fixed, as with most keys: found much faster than by a pattern.
+        spans, length, at = [], len(self.fixed), text.find(self.fixed)
+        while at >= 0:
+            spans.append((at, at + length))
+            at = text.find(self.fixed, at + length)
+        return spans
 
     def within(self, data: bytes) -> bool:
         """Say whether the form may stand in UTF-8 text, encoded as JSON or not; never wrong when it says no."""

@@ -40,6 +40,8 @@ _NO_VALUE = re.compile(
 )
 _IDENTIFIERS = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)+\Z", re.ASCII)
 _WILD = "[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z])|[A-Z](?=[0-9])|[a-z](?=[0-9])"  # changes that names have few of
+_DIGIT, _LETTER, _SIGN = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile(r"[!@#$%^*+=~?]")
+_CHANGE = re.compile("[0-9](?=[^0-9])|[^0-9](?=[0-9])")  # between digits and others
 _CONSTANT = re.compile(r"[A-Z][A-Z_]*\Z")
 _BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z", re.ASCII)
 _CONNECTION = re.compile(
@@ -66,13 +68,13 @@ def is_example(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Say whether a text is no word and no name of a program: letters and digits that change places, or signs."""
-    if not re.search("[0-9]", value) or not re.search("[A-Za-z]", value):
+    if not _DIGIT.search(value) or not _LETTER.search(value):
         return False
     if _IDENTIFIERS.match(value):  # `base64.b64encode`, unless a part of it is longer and wilder than any name
         return any(len(part) >= 16 and len(re.findall(_WILD, part)) >= 4 for part in value.split("."))
-    changes = len(re.findall(r"[0-9](?=[^0-9])|[^0-9](?=[0-9])", value))
-    digits = len(re.findall("[0-9]", value))
-    return changes >= 3 or (digits >= 3 and len(value) >= 12) or bool(re.search(r"[!@#$%^*+=~?]", value))
+    if len(_CHANGE.findall(value)) >= 3 or _SIGN.search(value):
+        return True
+    return len(value) >= 12 and len(_DIGIT.findall(value)) >= 3
 
 
 def _assigned(match: re.Match[str]) -> bool:
@@ -123,16 +125,24 @@ _SECRET_OPTION = re.compile(
 )
 
 
-def argument_after(option: str, argument: str, line: list[str]) -> tuple[str, str] | None:
-    """Return what an argument becomes that comes after a secret option, and the rule; None if it is not secret."""
+def argument_after(option: str, argument: str, web: bool) -> tuple[str, str] | None:
+    """Return what an argument becomes that comes after a secret option, and the rule; None if it is not secret.
+
+    `web` says whether the command line is one that asks a server for something, as `speaks_http` finds out.
+    """
     if _SECRET_OPTION.match(option):
         told = argument.startswith(("-", "[redacted:")) or (" " in argument and not re.search("[0-9]", argument))
         return None if not argument or told or is_example(argument) else ("[redacted:option]", OPTION.name)
-    if option in ("-u", "--user", "--proxy-user") and any("curl" in one or "http" in one for one in line):
+    if web and option in ("-u", "--user", "--proxy-user"):
         user, colon, password = argument.partition(":")
         if password and not password.startswith("[redacted:") and not is_example(password):
             return f"{user}{colon}[redacted:login]", LOGIN.name
     return None
+
+
+def speaks_http(line: list[str]) -> bool:
+    """Say whether a command line asks a server for something."""
+    return any("curl" in one or "http" in one for one in line)
 
 
 def _login(match: re.Match[str]) -> bool:

@@ -139,6 +139,13 @@ class QuickTest:
             suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, ()) or []
         return bool(suspects) and any(self._run_smells(data, *suspect, values) for suspect in suspects)
 
+    def forms(self, text: str, data: bytes, values: Values) -> list[Form]:
+        """Return the forms of known values that may stand in a text, which is given in UTF-8 too, in their order."""
+        # There may be thousands, and few runs that hold any of them: only in these are they looked for.
+        found = (speed.find_runs or _find_runs)(data, values.needles or self.beginnings, _BEFORE, _LONG_RUN_BYTES, ())
+        runs = b"\n".join(data[start:end] for start, end, first in found or () if first >= 0).decode()
+        return [form for known in values.known for form in known.forms if form.possible(runs if form.in_run else text)]
+
     def names(self, data: bytes, json: bool = False) -> bool:
         """Say whether a name stands there that a secret may follow."""
         return self._named and (speed.names_secret or _names_secret)(data, self._names, json)

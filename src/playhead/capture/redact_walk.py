@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture.redact_named import argument_after, is_example, looks_random
+from playhead.capture.redact_named import argument_after, is_example, looks_random, speaks_http
 
 if TYPE_CHECKING:
     from playhead.capture.redact import Redactor
@@ -42,12 +42,13 @@ class Walk:
 
     def _redact_arguments(self, value: list[Any], items: list[Any]) -> None:
         """Redact the arguments of a command line that come after a secret option."""
-        line: list[str] | None = None
+        web: bool | None = None  # found out once for the whole line, and only where it is asked for
         for at in range(1, len(value)):
             option, argument = value[at - 1], items[at]
             if type(option) is str and option[:1] == "-" and type(argument) is str:
-                line = [one for one in value if type(one) is str] if line is None else line
-                found = argument_after(option, argument, line)
+                if web is None:
+                    web = speaks_http([one for one in value if type(one) is str])
+                found = argument_after(option, argument, web)
                 if found and found[1] in self._redactor.rules:
                     items[at] = found[0]
                     self.counts[found[1]] = self.counts.get(found[1], 0) + 1
