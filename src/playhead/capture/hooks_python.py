@@ -22,6 +22,7 @@ from typing import Any
 from playhead.capture.callers import AGENT, PASSES
 from playhead.capture.hooks import What
 from playhead.capture.packs import Pack
+from playhead.event.reads import NS
 
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
 
@@ -84,10 +85,18 @@ def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | Non
     if sort is None:
         # Code that was made at run time may have a namespace of its own, without a name.
         name, sort = (name, _Needed.sort_of(name)) if type(name) is str else ("?", AGENT)
-    found = None if sort > PASSES else _pack()
-    if found is None:
+    if sort > PASSES or _Needed.muted.get():
         return None
-    pack, span = found
+    # As `_pack` does: this is asked for every read of a clock.
+    scope = _Needed.current.get()
+    if scope is not None:
+        span, pack = scope.span, scope.lane.reads
+    elif _process_lane is None:
+        return None
+    else:
+        span, pack = None, (_Needed.ambient_lane.get() or _process_lane).reads
+    if pack is None or not pack.tap.open:
+        return None
     if sort == AGENT:
         return of, name, pack, span
     named = _Needed.reader(frame, of)
@@ -143,18 +152,11 @@ def watch(
     _replace(_Unbound(made), lambda value: value is function)
 
 
-class _Unbound:
+class _Unbound(staticmethod):  # type: ignore[type-arg]  # which is called without a frame of Python
     """Call a function that does not become a method where a class holds it, as one of C does not."""
 
-    def __init__(self, function: Any) -> None:
-        functools.update_wrapper(self, function)
-        self._function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
     def __reduce__(self) -> str:
-        return str(self.__name__)  # type: ignore[attr-defined]  # by name, as a function is
+        return str(self.__name__)  # by name, as a function is
 
     def __repr__(self) -> str:
         return repr(self.__wrapped__.__wrapped__)  # type: ignore[attr-defined]
@@ -207,6 +209,8 @@ def _wrapper(
     of_class: bool,
 ) -> Any:
     keep = _KEEPERS.get(what)
+    if keep is not None and not bound:
+        return functools.update_wrapper(_kept(original, of, keep), original)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         call = original.__get__(None, args[0]) if of_class else original
@@ -217,14 +221,17 @@ def _wrapper(
             return call(*given, **kwargs)
         _state.inside = True
         try:
-            place = _place(of, sys._getframe(1 if bound else 2))
+            place = _place(of, sys._getframe(1))
             if place is None and what == What.STDIN:
                 place = _anywhere(of)
             if place is None:
                 return call(*given, **kwargs)
             if keep is not None:
                 result = call(*given, **kwargs)
-                _try(keep, place, result)
+                try:
+                    keep(*place, result)
+                except Exception as problem:
+                    _Needed.problem(problem)
                 return result
             if what in (What.CALL, What.STDIN):
                 return _told(call, place, given, kwargs, notice, bound)
@@ -235,6 +242,29 @@ def _wrapper(
             _state.inside = False
 
     functools.update_wrapper(watched, original)
+    return watched
+
+
+def _kept(original: Any, of: str, keep: Callable[..., None]) -> Any:
+    """Make what stands for a function whose value is kept: a clock, mostly, which may be asked very often."""
+    state, needed, frame_of = _state, _Needed, sys._getframe
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if not _watching or state.inside:
+            return original(*args, **kwargs)
+        state.inside = True
+        try:
+            place = _place(of, frame_of(1))
+            result = original(*args, **kwargs)
+            if place is not None:
+                try:
+                    keep(*place, result)
+                except Exception as problem:
+                    needed.problem(problem)
+            return result
+        finally:
+            state.inside = False
+
     return watched
 
 
@@ -278,7 +308,11 @@ def _with_clock(call: Any, place: Any, args: Any) -> Any:
 
 
 def _keep_seconds(of: str, by: str, pack: Pack, span: str | None, result: float) -> None:
-    for number in (near := round(result * 1e9), near - 1, near + 1, round(result * 1e9 / 256) * 256):
+    near = round(result * 1e9)
+    if near / 1e9 == result:  # mostly
+        pack.keep(of, by, NS, near, 8, span)  # as `add_number` does
+        return
+    for number in (near - 1, near + 1, round(result * 1e9 / 256) * 256):
         if number / 1e9 == result:
             pack.add_number(of, by, number, span)
             return
@@ -286,7 +320,7 @@ def _keep_seconds(of: str, by: str, pack: Pack, span: str | None, result: float)
 
 
 def _keep_nanoseconds(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
-    pack.add_number(of, by, result, span)
+    pack.keep(of, by, NS, result, 8, span)  # as `add_number` does
 
 
 def _keep_number(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:

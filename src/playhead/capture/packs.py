@@ -38,7 +38,7 @@ class _Growing:
 class Pack:
     """What one lane read since its last event."""
 
-    __slots__ = ("_bytes", "_groups", "_lock", "_order", "count", "lane", "span", "tap")
+    __slots__ = ("_bytes", "_groups", "_last", "_lock", "_order", "count", "lane", "span", "tap")
 
     def __init__(self, tap: Tap, lane: str) -> None:
         self.tap, self.lane = tap, lane
@@ -49,48 +49,54 @@ class Pack:
         self.count = self._bytes = 0
         self.span: str | None = None
         self._groups: dict[tuple[str, str, int], _Growing] = {}
+        self._last: _Growing | None = None  # mostly it is the same again
         self._order: list[list[int]] = []  # group, and how often in a row
 
     def add(self, of: str, by: str, value: Any, bytes: int = 64, span: str | None = None) -> None:
         """Keep a value of a source that a module read."""
-        self._add(of, by, VALUES, value, bytes, span)
+        self.keep(of, by, VALUES, value, bytes, span)
 
     def add_number(self, of: str, by: str, number: int, span: str | None = None, *, clock: bool = True) -> None:
         """Keep a whole number: the nanoseconds of a clock, or any other."""
-        self._add(of, by, NS if clock else INT, number, 8, span)
+        self.keep(of, by, NS if clock else INT, number, 8, span)
 
     def add_bytes(self, of: str, by: str, content: bytes, span: str | None = None) -> None:
         """Keep bytes as they are."""
-        self._add(of, by, BYTES, content, len(content) * 4 // 3 + 4, span)
+        self.keep(of, by, BYTES, content, len(content) * 4 // 3 + 4, span)
 
-    def _add(self, of: str, by: str, form: int, value: Any, size: int, span: str | None) -> None:
+    def keep(self, of: str, by: str, form: int, value: Any, size: int, span: str | None) -> None:
+        """Keep a value in one of the forms of event.reads; `size` is what it takes in the timeline, about."""
         tap = self.tap
         if not tap.open:
             return
-        remaining = "clocks_remaining" if form == NS else "remaining"  # a loop may ask a clock without end
-        if getattr(tap, remaining) <= 0:
-            if getattr(tap, remaining) == 0:
-                setattr(tap, remaining, -1)
-                tap.full(of, by)
+        if (tap.clocks_remaining if form == NS else tap.remaining) <= 0:  # a loop may ask a clock without end
+            tap.ended(form == NS, of, by)
             return
         with self._lock:
-            group = self._groups.get((of, by, form))
-            if group is None:
-                group = self._groups[of, by, form] = _Growing(of, by, form, len(self._groups))
-            if self._order and self._order[-1][0] == group.place:
-                self._order[-1][1] += 1
+            group = self._last
+            if group is None or group.of is not of or group.by is not by or group.form != form:
+                group = self._groups.get((of, by, form))
+                if group is None:
+                    group = self._groups[of, by, form] = _Growing(of, by, form, len(self._groups))
+                self._last = group
+            order = self._order
+            if order and order[-1][0] == group.place:
+                order[-1][1] += 1
             else:
-                self._order.append([group.place, 1])
+                order.append([group.place, 1])
             if form == NS:
                 value, group.last = value - group.last, value
-            elif form == BYTES:
-                group.sizes.append(len(value))
+                tap.clocks_remaining -= 1
+            else:
+                tap.remaining -= 1
+                if form == BYTES:
+                    group.sizes.append(len(value))
             group.content.append(value)
             group.count += 1
-            setattr(tap, remaining, getattr(tap, remaining) - 1)
             self._bytes += size
-            first = self.count == 0 and not tap.holding and tap.begun is not None
+            first = False
             if self.count == 0:
+                first = not tap.holding
                 self.span = span
                 tap.holding[self] = None
             self.count += 1
@@ -131,6 +137,15 @@ class Tap:
         self.owner: Any = None  # the run; None while it is not opened
         self.seen: dict[Any, Any] = {}  # for those who keep an answer only when it is another one than before
         self.holding: dict[Pack, None] = {}
+
+    def ended(self, clock: bool, of: str, by: str) -> None:
+        """Tell, once, that no more may be kept, of clocks or of all the others."""
+        if (self.clocks_remaining if clock else self.remaining) == 0:
+            if clock:
+                self.clocks_remaining = -1
+            else:
+                self.remaining = -1
+            self.full(of, by)
 
     def pack(self, lane: str) -> Pack:
         """Return a pack for a lane."""

@@ -137,7 +137,20 @@ class QuickTest:
                 if rare in data and needle in data and (pattern is None or pattern.search(data)):
                     return True
             suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, ()) or []
-        return bool(suspects) and any(self._run_smells(data, *suspect, values) for suspect in suspects)
+        if not suspects:
+            return False
+        if not self._tells_what_follows(data):  # then a run without a needle is any number, any long word
+            suspects = [
+                suspect for suspect in suspects if suspect[2] >= 0 or suspect[1] - suspect[0] >= _LONG_RUN_BYTES
+            ]
+        return any(self._run_smells(data, *suspect, values) for suspect in suspects)
+
+    def _tells_what_follows(self, data: bytes) -> bool:
+        """Say whether something stands there that is told by what comes before it: by a word, or by a sign."""
+        if any(text in data for text, _ in self._behind):
+            return True
+        lowered = data.lower()
+        return any(word in lowered for word in self._words)
 
     def forms(self, text: str, data: bytes, values: Values) -> list[Form]:
         """Return the forms of known values that may stand in a text, which is given in UTF-8 too, in their order."""
