@@ -228,10 +228,7 @@ def _wrapper(
                 return call(*given, **kwargs)
             if keep is not None:
                 result = call(*given, **kwargs)
-                try:
-                    keep(*place, result)
-                except Exception as problem:
-                    _Needed.problem(problem)
+                _try(keep, place, result)
                 return result
             if what in (What.CALL, What.STDIN):
                 return _told(call, place, given, kwargs, notice, bound)

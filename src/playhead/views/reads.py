@@ -12,6 +12,12 @@ from playhead.views.text import Resolve
 
 _CONTENTS = ("open", "sqlite3.connect", "sys.stdin")  # what may hold much, and is read for what it holds
 
+# What a function of `random` draws is not yet what it answers: that depends on what it was asked for.
+_DRAWN = {
+    "random.getrandbits": "random bits: {} makes its answer of them, or draws again",
+    "random.random": "between 0 and 1: {} makes its answer of it",
+}
+
 
 class LaneRead(NamedTuple):
     """One value that the program was told."""
@@ -69,6 +75,9 @@ def said(read: LaneRead, width: int) -> str:
             return text.short(value, width)
         case bytes(raw):
             return text.cut(raw.hex(), width)
+        case value if read.via and read.of in _DRAWN:
+            name = read.via.rpartition(".")[2]
+            return text.cut(f"{value} ({_DRAWN[read.of].format(name)})", width)
         case value:
             return text.short(value, width)
 

@@ -32,7 +32,10 @@ _RUN_ENDED = {
     "type": "RunEnded",
     "message": "nobody had asked how the process ended, or not all was read, when the run ended",
 }
-_LEFT = {"type": "LeftRunning", "message": "nobody asked how the process ended"}
+_LEFT = {
+    "type": "LeftRunning",
+    "message": "the program let go of the process without asking how it ended, as with an os.popen that is not closed",
+}
 # What starts processes for whoever calls it, and what runs the agent's tasks and threads: there the scope decides.
 _STARTS = frozenset({"subprocess", "asyncio", "anyio", "trio", "outcome", "concurrent", "uvloop"})
 _RUNS = frozenset({"threading", "concurrent.futures.thread", "asyncio.events", "trio._core._run"})
