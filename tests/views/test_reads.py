@@ -12,13 +12,8 @@ from playhead.views.reads import LaneRead, said
 @pytest.mark.parametrize(
     ("of", "via", "value", "expected"),
     [
-        (
-            "random.getrandbits",
-            "random.Random.randint",
-            5,
-            "5 (random bits: randint makes its answer of them, or draws again)",
-        ),
-        ("random.random", "random.Random.uniform", 0.5, "0.5 (between 0 and 1: uniform makes its answer of it)"),
+        ("random.getrandbits", "random.Random.randint", 5, "5 (random bits, used by randint)"),
+        ("random.random", "random.Random.uniform", 0.5, "0.5 (from 0 to 1, used by uniform)"),
         ("random.random", "", 0.5, "0.5"),
         ("random.getrandbits", "", 48851, "48851"),
         ("time.time", "random.Random.randint", 1.5, "1.5"),

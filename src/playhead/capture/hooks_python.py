@@ -244,7 +244,7 @@ def _wrapper(
 
 def _kept(original: Any, of: str, keep: Callable[..., None]) -> Any:
     """Make what stands for a function whose value is kept: a clock, mostly, which may be asked very often."""
-    state, needed, frame_of = _state, _Needed, sys._getframe
+    state, frame_of = _state, sys._getframe
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         if not _watching or state.inside:
@@ -254,10 +254,7 @@ def _kept(original: Any, of: str, keep: Callable[..., None]) -> Any:
             place = _place(of, frame_of(1))
             result = original(*args, **kwargs)
             if place is not None:
-                try:
-                    keep(*place, result)
-                except Exception as problem:
-                    needed.problem(problem)
+                _try(keep, place, result)
             return result
         finally:
             state.inside = False

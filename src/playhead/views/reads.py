@@ -13,10 +13,7 @@ from playhead.views.text import Resolve
 _CONTENTS = ("open", "sqlite3.connect", "sys.stdin")  # what may hold much, and is read for what it holds
 
 # What a function of `random` draws is not yet what it answers: that depends on what it was asked for.
-_DRAWN = {
-    "random.getrandbits": "random bits: {} makes its answer of them, or draws again",
-    "random.random": "between 0 and 1: {} makes its answer of it",
-}
+_DRAWN = {"random.getrandbits": "random bits", "random.random": "from 0 to 1"}
 
 
 class LaneRead(NamedTuple):
@@ -76,8 +73,7 @@ def said(read: LaneRead, width: int) -> str:
         case bytes(raw):
             return text.cut(raw.hex(), width)
         case value if read.via and read.of in _DRAWN:
-            name = read.via.rpartition(".")[2]
-            return text.cut(f"{value} ({_DRAWN[read.of].format(name)})", width)
+            return text.cut(f"{value} ({_DRAWN[read.of]}, used by {read.via.rpartition('.')[2]})", width)
         case value:
             return text.short(value, width)
 
