@@ -46,6 +46,7 @@ EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 1
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost
+FORKED_LOCK_WAIT_S: Final = 0.02  # the same in a child that was forked in the middle of a write, and may be waited for
 DESCRIPTOR_MIN: Final = 700  # numbers of the files that stay open: low ones are left to the program that is recorded
 INDEX_WAIT_S: Final = 30.0  # for another process that updates the index
 

@@ -8,6 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
+from tests.store.children import events, only_run, run_child, texts
+
 import playhead
 from playhead.store.disk import Disk
 from playhead.store.files import FileStore
@@ -54,3 +56,68 @@ def test_lines_reach_the_disk_after_a_fork_too(tmp_path: Path) -> None:
             pass
         playhead.note("b")
         assert flushed.acquire(timeout=10)
+
+
+def test_threads_that_fork_at_once_all_go_on() -> None:
+    """One of them waits until the kernel has forgotten the thread while the others come to wait for it too."""
+    run_child(
+        "import os, threading, time, playhead\n"
+        "real = os.path.exists\n"
+        "def slowly(path):\n"
+        "    time.sleep(0.1)\n"
+        "    return real(path)\n"
+        "def fork(place):\n"
+        "    for _ in range(5):\n"
+        "        playhead.note('a')\n"
+        "        together.wait()\n"
+        "        time.sleep(0.03 * place)\n"
+        "        child = os.fork()\n"
+        "        if child == 0: os._exit(0)\n"
+        "        os.waitpid(child, 0)\n"
+        "together = threading.Barrier(3)\n"
+        "with playhead.record('x', store='store'):\n"
+        "    os.path.exists = slowly\n"
+        "    threads = [threading.Thread(target=fork, args=(place,)) for place in range(3)]\n"
+        "    for thread in threads: thread.start()\n"
+        "    for thread in threads: thread.join()\n",
+        timeout=60,
+    )
+    assert len(texts(events(*only_run(Path("store"))))) == 15
+
+
+def test_a_fork_in_a_handler_that_interrupted_a_write_does_not_wait_for_the_thread_that_waits_for_the_write() -> None:
+    """The thread wants to write as well, and cannot before the handler has returned."""
+    done = run_child(
+        "import os, signal, time, threading, playhead\n"
+        "from playhead.store import syncer\n"
+        "from playhead.store.disk import Disk\n"
+        "from playhead.store.files import FileStore\n"
+        "class Interrupted(Disk):\n"
+        "    at = 0\n"
+        "    def lock(self, descriptor, operation):\n"
+        "        super().lock(descriptor, operation)\n"
+        "        if self.at == 1:\n"
+        "            self.at = 2\n"
+        "            signal.raise_signal(signal.SIGUSR1)\n"
+        "def handler(number, frame):\n"
+        "    began.set()\n"
+        "    reached.wait()\n"
+        "    child = os.fork()\n"
+        "    if child == 0: os._exit(0)\n"
+        "    print(os.waitpid(child, 0)[1])\n"
+        "began, reached = threading.Event(), threading.Event()\n"
+        "def chore():\n"
+        "    began.wait()\n"
+        "    reached.set()\n"
+        "    run.record('note.added', {'text': 'by the thread'})\n"
+        "signal.signal(signal.SIGUSR1, handler)\n"
+        "disk = Interrupted()\n"
+        "with playhead.record('x', store=FileStore('store', disk=disk)) as run:\n"
+        "    syncer._chore, syncer._due = chore, time.monotonic()\n"
+        "    syncer._written()\n"
+        "    disk.at = 1\n"
+        "    playhead.note('a')\n",
+        timeout=60,
+    )
+    assert done.stdout == "0\n"
+    assert sorted(texts(events(*only_run(Path("store"))))) == ["a", "by the thread"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from playhead.event import kinds
+
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from playhead.capture.recording import Recording
-    from playhead.ledger.writer import Ledger
 
 _recordings: weakref.WeakSet[Recording] = weakref.WeakSet()
-# By thread, what it holds while it forks: a run may end, or begin, in another thread meanwhile.
-_held: dict[int, list[Ledger]] = {}
+# By run, memory that is shared with children which may end before they can write: how many events they have lost.
+_from_children: dict[str, mmap] = {}
+_to_parent: dict[str, mmap] = {}
+_SIZE = 8
 
 
 def watch(recording: Recording) -> None:
@@ -24,6 +28,7 @@ def watch(recording: Recording) -> None:
 def forget(recording: Recording) -> None:
     """Stop doing so."""
     _recordings.discard(recording)
+    _from_children.pop(recording.id, None)
 
 
 def recordings() -> list[Recording]:
@@ -31,28 +36,39 @@ def recordings() -> list[Recording]:
     return list(_recordings)
 
 
+def tell_parent(recording: Recording) -> bool:
+    """Say what this process has lost and could not declare, where its parent looks; False where nobody does."""
+    lost = sum(recording.ledger.pending_losses.values())
+    shared = _to_parent.get(recording.id)
+    if lost and shared is not None:
+        shared[:_SIZE] = (int.from_bytes(shared[:_SIZE], "big") + lost).to_bytes(_SIZE, "big")
+    return shared is not None
+
+
+def hear_children(recording: Recording) -> None:
+    """Declare what children have lost."""
+    shared = _from_children.get(recording.id)
+    if shared is not None and (lost := int.from_bytes(shared[:_SIZE], "big")):
+        shared[:_SIZE] = bytes(_SIZE)
+        recording.emit(kinds.GapNoted(reason="write_failed", count=lost))
+
+
 def _before() -> None:
-    """Wait until no other thread is in the middle of a line: its lock would be copied and never released."""
-    if _recordings:
-        from playhead.store import syncer  # loaded by whoever opened them
+    for recording in list(_recordings):
+        if recording.id not in _from_children and recording.ledger.in_hand:
+            # A signal handler forks in the middle of a line, whose lock it holds, and may wait for the child to end.
+            from mmap import mmap
 
-        syncer.pause()  # it may be about to write a line, and would wait for us, as we for it
-    ledgers = _held[threading.get_ident()] = [recording.ledger for recording in list(_recordings)]
-    for ledger in ledgers:
-        ledger.hold()
-
-
-def _after_in_parent() -> None:
-    for ledger in _held.pop(threading.get_ident(), []):
-        ledger.let_go()
+            _from_children[recording.id] = mmap(-1, _SIZE)
 
 
 def _after_in_child() -> None:
-    _held.clear()
+    _to_parent.update(_from_children)
+    _from_children.clear()
     for recording in list(_recordings):
         recording.after_fork()
         recording.redacted = {}  # the parent tells its own
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(before=_before, after_in_child=_after_in_child)

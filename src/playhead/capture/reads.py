@@ -217,10 +217,25 @@ def _ended(parent: Lane | None, child: Lane, outcome: str) -> None:
 def _exiting(original: Any) -> Any:
     @functools.wraps(original)
     def _exit(status: int) -> Any:
-        _seal_all()
-        original(status)
+        try:
+            try:
+                _keep_handlers_out()
+            finally:
+                _seal_all()
+                for recording in forks.recordings():
+                    forks.tell_parent(recording)
+        finally:
+            original(status)  # whatever a signal handler raises meanwhile: who calls this counts on it
 
     return _exit
+
+
+def _keep_handlers_out() -> None:
+    """Let no signal handler of the program run any more: without us the process would be gone by now."""
+    import _signal  # type: ignore[import-not-found]  # what `signal` is made of, which a program may not have loaded
+
+    handled = [number for number in _signal.valid_signals() if callable(_signal.getsignal(number))]
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, handled)
 
 
 def _write_soon() -> None:

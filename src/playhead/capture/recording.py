@@ -282,6 +282,7 @@ class Recording:
             self.turns.run_ends()
             reads.close(self)
             origin.conclude(self)
+            forks.hear_children(self)
             finished = kinds.RunFinished(
                 status=status,
                 output=self.output,
@@ -313,6 +314,7 @@ class Recording:
             try:
                 self.turns.run_ends()
                 reads.close(self)
+                forks.hear_children(self)
                 self.sync()
             finally:
                 self._detach()
@@ -334,7 +336,7 @@ class Recording:
         except Exception as problem:
             guard.give_up(problem, f"{self.id} was recorded, but", self.strict)
         losses = self._ledger.pending_losses
-        if losses:
+        if losses and not forks.tell_parent(self):
             told = ", ".join(f"{count} × {reason}" for reason, count in losses.items())
             guard.give_up(WriteFailed(told), f"{self.id} lost events that could not even be declared", self.strict)
 

@@ -43,10 +43,10 @@ from playhead.errors import ConfigError
 _PLACEHOLDER_CHARACTERS_MAX = len("[redacted:]") + 40  # as long as the name of a rule may be
 _LAYERS_MAX = 3  # of compression that are opened: there is data that holds itself
 
-# One lock for all redactors, held over a fork: a child never inherits it locked by a thread that it does not have.
-_adding = threading.Lock()
+# One lock for all redactors. What it guards is replaced in one step, so a child may open one that it inherits locked.
+_adding = threading.RLock()  # a signal handler may be in the middle of it, in its own thread
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_adding.acquire, after_in_parent=_adding.release, after_in_child=_adding.release)
+    os.register_at_fork(after_in_child=_adding._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 _said: dict[str, None] = {}  # what the program itself made known, in order

@@ -186,6 +186,8 @@ class Ledger:
 
     def after_fork(self) -> None:
         """Make this copy of a forked parent's ledger usable in the child."""
+        if self._busy and not self.in_hand:
+            self._reset()  # another thread was in the middle of a line, and does not exist here
         self._lock = threading.RLock()
         self._busy = False
         self._deferred = []
@@ -193,13 +195,10 @@ class Ledger:
         self._lost.clear()
         self._log.reopen()
 
-    def hold(self) -> None:
-        """Keep every thread out; paired with `let_go` around a fork."""
-        self._lock.acquire()
-
-    def let_go(self) -> None:
-        """End `hold`."""
-        self._lock.release()
+    @property
+    def in_hand(self) -> bool:
+        """Say whether this thread is in the middle of an append: then we are in a finaliser or signal handler."""
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
     def close(self) -> None:
         """Stop writing. Losses that nobody declared are left in `pending_losses`."""

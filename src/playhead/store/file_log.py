@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from _thread import get_ident
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,18 +35,22 @@ class FileLog:
         self._write = os.write if type(disk) is Disk else disk.write
         self._lock = self._flock
         self._borrowed = False  # the descriptor is that of the process we were forked from
+        self._holder = 0  # the thread that is between `acquire` and `release`
+        self._patience: float | None = None  # in a child whose parent may hold the lock until the child has ended
 
     def acquire(self) -> int:
         for _ in range(2):
+            self._holder = get_ident()
             try:
                 self._lock(self._descriptor, _EXCLUSIVE)
             except BlockingIOError:
-                self._wait()
+                self._wait(_limits.LOCK_WAIT_S if self._patience is None else self._patience)
             except OSError as problem:
                 if identity(self._descriptor) is not None:
                     raise WriteFailed(f"cannot lock {self._path}: {problem.strerror}") from problem
                 self._open_again()
                 continue
+            self._patience = None
             size = os.lseek(self._descriptor, 0, os.SEEK_END)
             if size == self._size or identity(self._descriptor) == self._file:
                 self._size = size
@@ -54,8 +59,8 @@ class FileLog:
             self._open_again()
         raise WriteFailed(f"cannot lock {self._path}: its descriptor is closed again and again")
 
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _limits.LOCK_WAIT_S
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
         pause = 0.0
         while True:
             time.sleep(pause)
@@ -64,19 +69,21 @@ class FileLog:
                 return
             except BlockingIOError:
                 if time.monotonic() > deadline:
+                    if self._patience is not None:
+                        self._patience = 0.0  # it was waited for once
                     raise WriteFailed(
-                        f"another process has held the lock of {self._path} for {_limits.LOCK_WAIT_S:.0f} s",
+                        f"another process has held the lock of {self._path} for {seconds:g} s",
                         hint="A process that was stopped (SIGSTOP, a debugger) in the middle of a write holds it.",
                     ) from None
                 pause = min(0.002, pause + 0.0001)
 
     def release(self) -> None:
-        if self._borrowed:
-            return  # what is held there is our parent's
-        try:
-            self._flock(self._descriptor, fcntl.LOCK_UN)
-        except OSError:
-            self._renew()  # closing the old descriptor lets go of the lock
+        if not self._borrowed:  # else what is held there is our parent's
+            try:
+                self._flock(self._descriptor, fcntl.LOCK_UN)
+            except OSError:
+                self._renew()  # closing the old descriptor lets go of the lock
+        self._holder = 0  # last: whoever forks before it must know
 
     def end(self) -> int:
         return os.lseek(self._descriptor, 0, os.SEEK_END)
@@ -86,6 +93,8 @@ class FileLog:
 
     def append(self, data: bytes) -> None:
         try:
+            if not self._holder:  # right before the write: a signal handler that forks may come until then
+                raise WriteFailed(f"forked in the middle of a line of {self._path}, which the parent writes")
             written = self._write(self._descriptor, data)
         except OSError as problem:
             raise WriteFailed(f"cannot write to {self._path}: {problem.strerror}") from problem
@@ -124,6 +133,9 @@ class FileLog:
 
     def reopen(self) -> None:
         # A fork shares its parent's lock until it has a descriptor of its own: without one, nothing is written.
+        if self._holder == get_ident():  # a signal handler forked in the middle of a line, and may wait for us
+            self._patience = _limits.FORKED_LOCK_WAIT_S
+        self._holder = 0
         self._lock = self._renew_and_lock
         self._borrowed = True
         self._renew()

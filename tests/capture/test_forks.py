@@ -1,0 +1,110 @@
+"""Forks of a recorded program, where signal handlers come in between: nothing hangs, nothing is lost unsaid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.store.children import events, judge, only_run, run_child, texts
+
+# A disk on which a signal comes while a line is being written: right after the file was locked.
+INTERRUPTED = """
+import os, posix, signal, sys, time, playhead
+from playhead.store.disk import Disk
+from playhead.store.files import FileStore
+
+class Interrupted(Disk):
+    now = False
+    def lock(self, descriptor, operation):
+        super().lock(descriptor, operation)
+        if self.now:
+            self.now = False
+            signal.raise_signal(signal.SIGUSR1)
+
+disk = Interrupted()
+"""
+
+
+def test_a_child_that_is_forked_and_waited_for_in_the_middle_of_a_write_says_what_it_lost() -> None:
+    run_child(
+        INTERRUPTED
+        + """
+def handler(number, frame):
+    child = os.fork()
+    if child == 0:
+        playhead.note("lost")
+        playhead.note("lost as well")
+        os._exit(0)
+    os.waitpid(child, 0)
+
+signal.signal(signal.SIGUSR1, handler)
+with playhead.record("x", store=FileStore("store", disk=disk)):
+    disk.now = True
+    playhead.note("a")
+    playhead.note("b")
+""",
+        timeout=60,
+    )
+    store, run = only_run(Path("store"))
+    found = judge(store, run)
+    assert (found.integrity.verdict, found.gaps) == ("intact", {"write_failed": 2})
+    assert texts(events(store, run)) == ["a", "b"]
+
+
+def test_a_child_that_is_forked_in_the_middle_of_a_write_and_goes_on_leaves_that_line_to_its_parent() -> None:
+    run_child(
+        INTERRUPTED
+        + """
+child = None
+def handler(number, frame):
+    global child
+    child = os.fork()
+
+signal.signal(signal.SIGUSR1, handler)
+with playhead.record("x", store=FileStore("store", disk=disk)):
+    playhead.note("before")
+    disk.now = True
+    playhead.note("a")
+    if child == 0:
+        for number in range(20):
+            playhead.note(f"child {number}")
+        os._exit(0)
+    for number in range(20):
+        playhead.note(f"parent {number}")
+    assert os.waitpid(child, 0)[1] == 0
+""",
+        timeout=60,
+    )
+    store, run = only_run(Path("store"))
+    assert judge(store, run).integrity.verdict == "intact"
+    expected = [f"{who} {number}" for who in ("child", "parent") for number in range(20)]
+    assert sorted(texts(events(store, run))) == sorted(["before", "a", *expected])
+
+
+def test_a_process_that_wants_to_be_gone_is_gone_whatever_a_handler_raises() -> None:
+    done = run_child(
+        INTERRUPTED
+        + """
+class Timeout(Exception):
+    pass
+
+def handler(number, frame):
+    raise Timeout
+
+signal.signal(signal.SIGUSR1, handler)
+playhead.install()
+with playhead.record("x", store=FileStore("store", disk=disk)):
+    child = os.fork()
+    if child == 0:
+        time.time()
+        disk.now = True
+        try:
+            os._exit(7)
+        except Timeout:
+            posix._exit(77)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""",
+        timeout=60,
+    )
+    assert done.stdout == "7\n"
+    read = [event for event in events(*only_run(Path("store"))) if event.kind == "ambient.read"]
+    assert any(event.lane == "0.1" for event in read)
