@@ -8,7 +8,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_COMPILED = ("playhead/event/_speed", "playhead/capture/_hooks")
+_COMPILED = ("playhead/event/_speed", "playhead/capture/_hooks", "playhead/store/_forking")
 
 
 class CompileSpeed(BuildHookInterface):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.store.children import events, judge, only_run, run_child, texts
+
+from playhead.store import forking
 
 # A disk on which a signal comes while a line is being written: right after the file was locked.
 INTERRUPTED = """
@@ -108,3 +111,65 @@ with playhead.record("x", store=FileStore("store", disk=disk)):
     assert done.stdout == "7\n"
     read = [event for event in events(*only_run(Path("store"))) if event.kind == "ambient.read"]
     assert any(event.lane == "0.1" for event in read)
+
+
+# A signal comes while the process forks: "inside" in the middle of what is done before, else right before the kernel is
+# asked. What Python registers for `logging`, up to 3.12, would lose the exception in between.
+RAISING = """
+import _thread, functools, os, signal, sys, threading
+first = functools.partial(_thread.interrupt_main, signal.SIGUSR1)
+if sys.argv[1] != "inside":
+    os.register_at_fork(before=first)
+import playhead
+
+class Timeout(Exception):
+    pass
+
+handled = []
+def handler(number, frame):
+    handled.append(os.getpid())
+    raise Timeout("said by the handler")
+
+signal.signal(signal.SIGUSR1, handler)
+real, caught = os.path.exists, []
+def exists(path):
+    os.path.exists = real
+    first()
+    return real(path)
+
+with playhead.record("x", store="store"):
+    for number in range(3):
+        playhead.note("before")
+        if sys.argv[1] == "inside":
+            os.path.exists = exists
+        before = len(handled)
+        try:
+            child = os.fork()
+            if child == 0:
+                os._exit(len(caught) - number if sys.argv[2] == "compiled" else 0)
+        except Timeout as problem:
+            caught.append(str(problem))
+        assert handled[before:] == [os.getpid()], handled
+        assert os.wait()[1] == 0
+        thread = threading.Thread(target=playhead.note, args=("by another thread",), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive(), "a thread that records is stuck"
+print(caught)
+"""
+
+
+@pytest.mark.parametrize("where", ["inside", "late"])
+@pytest.mark.skipif(forking._compiled is None, reason="not compiled")
+def test_what_a_handler_raises_around_a_fork_reaches_the_program(where: str) -> None:
+    done = run_child(RAISING, where, "compiled", timeout=90)
+    assert (done.stdout, done.stderr) == (f"{['said by the handler'] * 3}\n", "")
+    assert texts(events(*only_run(Path("store")))) == ["before", "by another thread"] * 3
+
+
+@pytest.mark.parametrize("where", ["inside", "late"])
+def test_without_compiled_code_it_is_ignored_aloud_and_nothing_hangs(where: str) -> None:
+    done = run_child(RAISING, where, "pure", timeout=90, PLAYHEAD_PURE="1")
+    assert done.stdout == "[]\n"
+    assert done.stderr.count("Timeout: said by the handler") == 3
+    assert texts(events(*only_run(Path("store")))) == ["before", "by another thread"] * 3

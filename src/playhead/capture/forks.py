@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from typing import TYPE_CHECKING
 
 from playhead.event import kinds
+from playhead.store import forking
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -22,6 +22,7 @@ _SIZE = 8
 
 def watch(recording: Recording) -> None:
     """Take a recording through every fork from now on."""
+    forking.hand_over()  # by now everything of ours is loaded, and what it needs
     _recordings.add(recording)
 
 
@@ -70,5 +71,4 @@ def _after_in_child() -> None:
         recording.redacted = {}  # the parent tells its own
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_child=_after_in_child)
+forking.register(before=_before, after_in_child=_after_in_child)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from playhead.capture import forks, guard, hooks, spawning
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
+from playhead.store import forking
 
 # By the file that patches it: the modules that are waited for. Imported by whoever uses them: asyncio loads ssl, which
 # a program may want to patch before that.
@@ -321,5 +321,4 @@ def _after_fork_in_child() -> None:
         hooks.process(lane)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+forking.register(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from playhead import _limits
 from playhead.errors import PlayheadError
 from playhead.ledger.writer import Ledger
+from playhead.store import forking
 
 _ENDING_S, _TRY_S = 2.0, 0.001  # a disk that takes longer holds up no fork: then the child is forked beside the thread
 
@@ -156,5 +157,4 @@ def _after_fork() -> None:
     _wake = _Signal()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=pause, after_in_child=_after_fork)
+forking.register(before=pause, after_in_child=_after_fork)
