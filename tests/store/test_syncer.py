@@ -105,18 +105,20 @@ def test_a_fork_in_a_handler_that_interrupted_a_write_does_not_wait_for_the_thre
         "    child = os.fork()\n"
         "    if child == 0: os._exit(0)\n"
         "    print(os.waitpid(child, 0)[1])\n"
-        "began, reached = threading.Event(), threading.Event()\n"
+        "began, reached, written = threading.Event(), threading.Event(), threading.Event()\n"
         "def chore():\n"
         "    began.wait()\n"
         "    reached.set()\n"
         "    run.record('note.added', {'text': 'by the thread'})\n"
+        "    written.set()\n"
         "signal.signal(signal.SIGUSR1, handler)\n"
         "disk = Interrupted()\n"
         "with playhead.record('x', store=FileStore('store', disk=disk)) as run:\n"
         "    syncer._chore, syncer._due = chore, time.monotonic()\n"
         "    syncer._written()\n"
         "    disk.at = 1\n"
-        "    playhead.note('a')\n",
+        "    playhead.note('a')\n"
+        "    written.wait()\n",
         timeout=60,
     )
     assert done.stdout == "0\n"
