@@ -158,7 +158,7 @@ def test_a_forked_copy_starts_with_no_losses_and_no_lock_of_its_parent() -> None
     writer, log, _ = ledger()
     note(writer)
     writer.lose("parent", 3)
-    writer._lock.acquire()
+    writer.lock.acquire()
     locked = threading.Event()
 
     def child() -> None:

@@ -255,11 +255,8 @@ def _seal_in_order() -> None:
     """Write what all lanes have read, from another thread: no event of a lane may come between taking and writing."""
     for recording in forks.recordings():
         for pack in () if recording.tap is None else recording.tap.waiting():
-            recording.ledger.hold()
-            try:
+            with recording.ledger.lock:
                 seal(recording, pack)
-            finally:
-                recording.ledger.let_go()
 
 
 def _becoming(args: tuple[Any, ...]) -> None:

@@ -53,7 +53,7 @@ class Ledger:
         self._log = log
         self._clock = clock
         self._set_aside = set_aside
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # whoever holds it keeps other threads from writing
         self._busy = False  # inside `append`: a finaliser or signal handler there must not start another
         self._deferred: list[Callable[[], object]] = []
         self.closed = False
@@ -102,7 +102,7 @@ class Ledger:
         signal handler that interrupted an append of its thread, the event is written right after that one: what is
         returned has no place yet (seq -1), and None is returned for what opens no span.
         """
-        with self._lock:
+        with self.lock:
             if self._busy:
                 late = opens and span is None and before is None
                 span = os.urandom(8).hex() if late else span  # its seq is not known
@@ -188,7 +188,7 @@ class Ledger:
         """Make this copy of a forked parent's ledger usable in the child."""
         if self._busy and not self.in_hand:
             self._reset()  # another thread was in the middle of a line, and does not exist here
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._busy = False
         self._deferred = []
         self._losses = {}  # the parent declares its own
@@ -198,11 +198,11 @@ class Ledger:
     @property
     def in_hand(self) -> bool:
         """Say whether this thread is in the middle of an append: then we are in a finaliser or signal handler."""
-        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+        return self.lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
     def close(self) -> None:
         """Stop writing. Losses that nobody declared are left in `pending_losses`."""
-        with self._lock:
+        with self.lock:
             if not self.closed:
                 self.closed = True
                 self._log.close()
