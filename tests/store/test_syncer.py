@@ -123,3 +123,19 @@ def test_a_fork_in_a_handler_that_interrupted_a_write_does_not_wait_for_the_thre
     )
     assert done.stdout == "0\n"
     assert sorted(texts(events(*only_run(Path("store"))))) == ["a", "by the thread"]
+
+
+def test_the_thread_gets_none_of_the_signals_that_the_program_blocks_in_its_own() -> None:
+    done = run_child(
+        "import os, signal, playhead\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('handled'))\n"
+        "with playhead.record('x', store='store'):\n"
+        "    playhead.note('a')\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+        "    os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "    playhead.note('b')\n"
+        "    print('blocked')\n"
+        "    print(signal.sigpending() == {signal.SIGUSR1})\n"
+        "    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])\n"
+    )
+    assert done.stdout == "blocked\nTrue\nhandled\n"

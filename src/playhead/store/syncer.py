@@ -87,12 +87,24 @@ def _begin() -> None:
             return
         worker = _worker = _Worker()
         try:
-            start_new_thread(_work, (worker,))
+            _start(worker)
         except RuntimeError:
             _worker = None  # no more threads, or the interpreter ends: closing the ledger brings its lines to the disk
         except BaseException:  # a signal handler raised: it may have been started, and ends then
             _worker = None
             raise
+
+
+def _start(worker: _Worker) -> None:
+    """Start the thread as one that gets no signals: the program may block them in all of its own, and count on that."""
+    import _signal  # type: ignore[import-not-found]  # what `signal` is made of, which a program may not have loaded
+
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())  # apart: the next one blocks them even where it raises
+    try:
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+        start_new_thread(_work, (worker,))
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
 def soon(chore: Callable[[], None]) -> None:
