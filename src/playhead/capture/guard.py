@@ -11,11 +11,11 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from playhead.capture import callers
 from playhead.errors import PlayheadError, RecordingStopped
+from playhead.store import forking
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -74,23 +74,14 @@ def _is_the_programs(problem: Exception) -> bool:
     Either a signal handler raised it, or another thread made this one raise it: a class of the program's own, without
     a word to it, in a line of ours.
     """
+    if forking.from_handler(problem):
+        return True
     trace, innermost = problem.__traceback__, ""
     while trace is not None:
-        if _handles_a_signal(trace.tb_frame):
-            return True
         innermost = trace.tb_frame.f_globals.get("__name__") or ""
         trace = trace.tb_next
     theirs = callers.sort_of(type(problem).__module__) == callers.AGENT
     return theirs and not problem.args and callers.sort_of(innermost) != callers.AGENT
-
-
-def _handles_a_signal(frame: FrameType) -> bool:
-    """Say whether this is the code of a handler: it was given the very frame that it interrupted."""
-    if frame.f_back is None or callers.sort_of(str(frame.f_globals.get("__name__"))) != callers.AGENT:
-        return False
-    given = list(frame.f_locals.values())
-    given += [one for value in given if type(value) is tuple for one in value]
-    return any(value is frame.f_back for value in given)
 
 
 def _reason(problem: Exception) -> str:

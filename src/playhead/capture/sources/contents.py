@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from playhead import _limits
-from playhead.store.disk import out_of_the_way
+from playhead.store.disk import CLOEXEC, NONBLOCK, out_of_the_way
 
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK  # some files of the system wait for news
+_FLAGS = os.O_RDONLY | CLOEXEC | NONBLOCK | getattr(os, "O_NOCTTY", 0)  # some files of the system wait for news
 _GIVEN_ONCE = ("kmsg", "trace_pipe", "trace_pipe_raw")  # files of the system: what one reads is gone for all others
 _locked: set[tuple[int, int]] = set()  # files that the program has locked, or may have, by device and number
 _awaited: set[str] = set()  # paths of databases that were not there when they were opened
