@@ -1400,6 +1400,104 @@ hooks_collecting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return PyBool_FromLong(collects && collector == PyThread_get_thread_ident());
 }
 
+/* ---- the code that Python is about to exit with, which it tells nobody ---- */
+
+static getattrofunc attribute_of_exit;
+static destructor end_of_exit;
+static unsigned long main_thread;
+static int exit_known, exit_number;
+static PyObject *exit_text;
+
+/* Only the text is kept of what is not a number: all else has to be gone when it would without us. */
+static void
+will_exit(PyObject *code)
+{
+    int overflow; /* then the number is -1, as it is for Python */
+    exit_known = 1;
+    exit_number = PyLong_Check(code) ? (int)PyLong_AsLongAndOverflow(code, &overflow) & 0xff : code != Py_None;
+    Py_XSETREF(exit_text, PyUnicode_CheckExact(code) ? Py_NewRef(code) : NULL);
+}
+
+/* Say whether the main thread runs no code of Python's: it has none to do yet, or none any more. */
+static int
+has_ended(void)
+{
+    return PyThread_get_thread_ident() == main_thread && PyEval_GetFrame() == NULL;
+}
+
+/* The interpreter asks an exception that has left the program for its code. */
+static PyObject *
+asked_of_exit(PyObject *self, PyObject *name)
+{
+    PyObject *code = attribute_of_exit(self, name);
+    if (code != NULL && PyUnicode_CompareWithASCIIString(name, "code") == 0 && has_ended()) {
+        will_exit(code);
+    }
+    return code;
+}
+
+/* And forgets it then. A class below SystemExit is asked in ways of its own, and forgotten by this one too. */
+static void
+forgotten_exit(PyObject *self)
+{
+    PyObject *code = ((PySystemExitObject *)self)->code;
+    if (!exit_known && code != NULL && has_ended()) {
+        will_exit(code);
+    }
+    end_of_exit(self);
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+static _PyCFunctionFast exit_function;
+
+/* `sys.exit` raises the mere code, of which an exception is made only where somebody might catch it. */
+static PyObject *
+exiting(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *type, *value, *traceback, *none = exit_function(module, args, count);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyErr_Restore(type, value, traceback);
+    return none;
+}
+#endif
+
+static PyObject *
+hooks_watch_exit(PyObject *Py_UNUSED(module), PyObject *thread)
+{
+    PyTypeObject *type = (PyTypeObject *)PyExc_SystemExit;
+    main_thread = PyLong_AsUnsignedLong(thread);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject *function = PySys_GetObject("exit"); /* the program may have put another in its place */
+    if (function != NULL && PyCFunction_Check(function)) {
+        PyMethodDef *method = ((PyCFunctionObject *)function)->m_ml;
+        if (method->ml_flags == METH_FASTCALL && method->ml_meth != (PyCFunction)(void (*)(void))exiting) {
+            exit_function = (_PyCFunctionFast)(void (*)(void))method->ml_meth;
+            method->ml_meth = (PyCFunction)(void (*)(void))exiting;
+        }
+    }
+#endif
+    if (type->tp_getattro != asked_of_exit) {
+        attribute_of_exit = type->tp_getattro;
+        end_of_exit = type->tp_dealloc;
+        type->tp_getattro = asked_of_exit;
+        type->tp_dealloc = forgotten_exit;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+hooks_exit(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    if (!exit_known) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("iO", exit_number, exit_text ? exit_text : Py_None);
+}
+
 static PyMethodDef methods[] = {
     {"prepare", hooks_prepare, METH_VARARGS, "Take what is needed of Python, once."},
     {"watch", hooks_watch, METH_VARARGS, "Watch a function: (function, of, what, only, notice)."},
@@ -1410,6 +1508,8 @@ static PyMethodDef methods[] = {
     {"know_dates", hooks_know_dates, METH_NOARGS, "Get to know the type of dates, which has been imported."},
     {"noticed", hooks_noticed, METH_VARARGS, "Take notice of the collector; one of `gc.callbacks`."},
     {"collecting", hooks_collecting, METH_NOARGS, "Say whether the collector works in this thread."},
+    {"watch_exit", hooks_watch_exit, METH_O, "Notice the code with which SystemExit will end Python, in this thread."},
+    {"exit", hooks_exit, METH_NOARGS, "Return that code, and the text that was given instead of one; None for none."},
     {NULL},
 };
 

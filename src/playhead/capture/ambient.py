@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _TOLD = "playhead"  # where lanes_processes.py tells, among what multiprocessing tells a child
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
+_INTERRUPTED = -2  # as an exit code: Python ends itself with SIGINT
 AMBIENT_VARIABLE = "PLAYHEAD_AMBIENT"  # the setting; "0" is set by `playhead record` where it shall not be
 
 
@@ -162,7 +163,10 @@ def _wait_for_events(given: Handed) -> None:
             if tap is not None:
                 reads.hand_over(tap, recording)
             children.pass_on(given.by(recording.id, 0))
-            atexit.register(_finish, recording)
+            from playhead.capture.spans import outcome
+
+            hooks.watch_exit()
+            atexit.register(_finish, recording, outcome)
         return recording
 
     tap = None
@@ -257,10 +261,18 @@ def _open_child(origin: dict[str, Any]) -> Any:
     return recording
 
 
-def _finish(recording: Any) -> None:
+def _finish(recording: Any, outcome: Callable[[BaseException | None], str]) -> None:
     """End a run of our own; what was raised and not caught is its error."""
     if recording.closed:
         return
-    error = getattr(sys, "last_value", None)
+    asked = hooks.exit_asked()
+    if asked is None:
+        error = getattr(sys, "last_value", None)
+        code = None if error is None else _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    else:
+        code, text = asked
+        error = SystemExit(text or code) if code else None
+    if code is not None:
+        recording.metadata = {"exit_code": code}
     recording.told_late = True
-    recording.finish("ok" if error is None else "error", error)
+    recording.finish(outcome(error), error)

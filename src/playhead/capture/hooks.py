@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from enum import IntEnum
@@ -117,4 +118,16 @@ def process(lane: Lane | None) -> None:
 def here(of: str, frame: FrameType) -> tuple[str, str, Any, str | None] | None:
     """Say where a read by the code of a frame would be kept: source, module, pack, span; None where nowhere."""
     found: tuple[str, str, Any, str | None] | None = _backend.here(of, frame) if _backend is not None else None
+    return found
+
+
+def watch_exit() -> None:
+    """Notice from now on with which code Python exits; where nothing was compiled, that cannot be seen from inside."""
+    if compiled is not None:
+        compiled.watch_exit(threading.main_thread().ident)
+
+
+def exit_asked() -> tuple[int, str | None] | None:
+    """Return the code that SystemExit gave, and the text that it had instead; None where none ends this process."""
+    found: tuple[int, str | None] | None = None if compiled is None else compiled.exit()
     return found

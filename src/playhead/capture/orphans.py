@@ -1,4 +1,7 @@
-"""Write the end of runs whose process could not: it was killed, and the run of whoever started it knows how."""
+"""Write the end of runs whose process could not: it was killed, or became another program.
+
+The run of whoever started it knows how it ended.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from playhead.errors import PlayheadError
 from playhead.event.envelope import kind_of, parse
 from playhead.store import presence
 from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -38,8 +42,10 @@ def conclude(recording: Recording) -> None:
                 continue
             known = exits[parent] = exits[parent] or _exits(store, parent)
             number, code = known.get(str(origin.get("at")), (None, 0))
-            if number is not None and number == origin.get("pid"):  # not that of a shell between the two
-                _end(recording, id, code)
+            seen = number is not None and number == origin.get("pid")  # not that of a shell between the two
+            became = _became(store, id)
+            if seen or became is not None:
+                _end(recording, id, code if seen else None, became)
         except (PlayheadError, OSError) as problem:
             guard.logger.warning("the end of %s cannot be written: %s", id, problem)
 
@@ -73,8 +79,24 @@ def _exits(store: FileStore, run: str) -> _Exits:
     }
 
 
-def _end(by: Recording, run: str, code: int) -> None:
+def _became(store: FileStore, run: str) -> str | None:
+    """Return the program that the process of a run became by `exec`, which is then the last that it did."""
+    last = None
+    for line in store.lines(run):
+        if kind_of(line) == "effect.observed":
+            last = line
+    data = {} if last is None else RunReader(store, run).resolve(parse(last)).data
+    by = (data.get("detail") or {}).get("by")
+    return str(data.get("target")) if by == "os.exec" else None
+
+
+def _end(by: Recording, run: str, code: int | None, became: str | None) -> None:
+    """Write the end; without a code where nobody saw it, and the program became one that is not Python."""
     recording = join_run(by.store, dataclasses.replace(by.settings, git=False), run, captures=False)
-    recording.metadata = {"exit_code": code}
-    name_unwritten(recording, code)
-    recording.finish("ok" if code == 0 else "error", None if code == 0 else failure(code))
+    if code is not None:
+        recording.metadata["exit_code"] = code
+    if became is not None:
+        recording.metadata["became"] = became
+    elif code is not None:
+        name_unwritten(recording, code)
+    recording.finish("error" if code else "ok", failure(code) if code else None)
