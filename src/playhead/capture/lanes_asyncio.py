@@ -9,7 +9,7 @@ from contextvars import Context, ContextVar
 from types import CodeType, CoroutineType, ModuleType
 from typing import Any
 
-from playhead.capture import lanes
+from playhead.capture import lanes, spawning
 from playhead.capture.patches import Patches
 
 # A coroutine that another thread hands to the loop, and its lane, which it gets there: what else that thread begins
@@ -22,6 +22,8 @@ def patch(module: ModuleType, patches: Patches) -> None:
     if module.__name__ == "uvloop":
         patches.cover(module.Loop, "create_task", _create_task)
         patches.cover(module.Loop, "call_soon_threadsafe", _call_soon_threadsafe)
+        for name in ("create_server", "create_unix_server"):
+            patches.cover(module.Loop, name, _create_server)
     elif module.__name__ == "asyncio.base_events":
         patches.replace(module.BaseEventLoop, "create_task", _create_task)
         patches.replace(module.BaseEventLoop, "call_soon_threadsafe", _call_soon_threadsafe)
@@ -101,6 +103,22 @@ def _watch(task: Any, start: lanes.Start) -> None:
         lane_ended(task)
     else:
         task.add_done_callback(lane_ended)
+
+
+def _create_server(original: Any) -> Any:
+    """Give a server of uvloop a lane: it serves all connections in the context that it was made in, in no task."""
+    made = lanes.era()
+
+    @functools.wraps(original)
+    async def create_server(self: Any, *args: Any, **options: Any) -> Any:
+        start = lanes.begin(spawning.serves) if made == lanes.era() else None
+        tokens = [] if start is None else start.enter()
+        try:
+            return await original(self, *args, **options)
+        finally:
+            lanes.leave(tokens)
+
+    return create_server
 
 
 class _InOrder:

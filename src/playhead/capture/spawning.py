@@ -15,10 +15,16 @@ _TRACERS = frozenset({"langsmith", "logfire", "opentelemetry", "sentry_sdk"})  #
 _THROUGH = _TRACERS | {
     *("anyio", "asyncio", "concurrent", "multiprocessing", "outcome", "sniffio", "threading", "trio", "uvloop"),
 }
-# Parts of asyncio that begin tasks by themselves: one for each connection, one for each address that is tried.
+# Parts of asyncio that begin tasks by themselves: one for each address that is tried.
 _BY_CHANCE = frozenset({"asyncio.staggered", "asyncio.streams"})
-# Where an event loop calls what was due: whoever runs the loop did not ask for it.
-_LOOPS = {"asyncio.events": "_run", "trio._core._run": "unrolled_run"}
+# What begins a task for each connection from outside.
+_SERVERS = {
+    "anyio.abc._sockets": "serve",
+    "asyncio.selector_events": "_accept_connection",
+    "asyncio.streams": "connection_made",
+}
+# Where an event loop calls what was due: whoever runs the loop did not ask for it. That of uvloop has no frame.
+_LOOPS = {"asyncio.events": "_run", "asyncio.runners": "run", "trio._core._run": "unrolled_run", "uvloop": "run"}
 # Whoever starts a thread or a process calls the one that does it, or something that only stands for it.
 _STARTING = frozenset({"threading", "multiprocessing.dummy", "multiprocessing.context", "multiprocessing.process"})
 
@@ -30,6 +36,8 @@ def asked(frame: FrameType | None) -> int:
         module = _module(frame)
         if module in _LOOPS and frame.f_code.co_name == _LOOPS[module]:
             break
+        if module in _SERVERS and frame.f_code.co_name == _SERVERS[module]:
+            return ASIDE
         sort = callers.sort_of(module)
         if sort == callers.AGENT:
             return SAME if below else OWN
@@ -50,6 +58,11 @@ def started(frame: FrameType | None) -> int:
             if sort == callers.INFRASTRUCTURE:
                 return ASIDE
         frame = frame.f_back
+    return ASIDE
+
+
+def serves(frame: FrameType | None) -> int:
+    """Say how connections are counted that a server will get from outside: apart from what the agent begins itself."""
     return ASIDE
 
 
