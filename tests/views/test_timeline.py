@@ -404,12 +404,13 @@ def test_a_gap_that_loses_nothing_says_what_was_not_captured():
     )
     missed = {"version": "3.9.1", "executable": "/usr/bin/python3", "why": "too old"}
     story.add("gap.noted", {"reason": "python_not_attached", "count": 0, "detail": missed})
+    story.add("gap.noted", {"reason": "not_captured", "count": 0, "detail": {"source": "grpc", "where": "h"}})
     story.add("gap.noted", {"reason": "not_captured", "detail": 5}).add("gap.noted", {"reason": "full", "count": 2})
     timeline = Timeline().take_all(story.events)
     summary = timeline.finish()
     inside = "what happens inside Python 3.9.1 (/usr/bin/python3): too old"
     assert (summary.not_captured, summary.gaps) == (["grpc h", inside, "something"], {"full": 2})
     assert [(row.status, row.detail) for row in timeline.rows()] == [
-        ("unseen", "grpc h"), ("unseen", inside), ("unseen", "something"), ("error", "2 lost")
+        ("unseen", "grpc h"), ("unseen", inside), ("unseen", "grpc h"), ("unseen", "something"), ("error", "2 lost")
     ]  # fmt: skip
     assert state_at(story.events, 9).gaps == 1

@@ -19,7 +19,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture import abandoned, audit, callers, effects_files, guard, obstacles, scope, sockets
+from playhead.capture import abandoned, audit, callers, effects_files, execs, guard, obstacles, scope, sockets
 from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
@@ -86,7 +86,7 @@ def uninstall() -> None:
 
 
 def _listeners() -> list[tuple[str, audit.Listener]]:
-    return [*_LISTENERS.items(), ("socket.connect", sockets.connected)]
+    return [*_LISTENERS.items(), ("socket.connect", sockets.connected), ("os.exec", execs.becoming)]
 
 
 def _after_fork_in_child() -> None:

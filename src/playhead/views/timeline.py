@@ -184,7 +184,8 @@ class Timeline:
                 summary.reads += count(data)
             case "gap.noted" if data.get("reason") in _UNSEEN:
                 told = text.cut(points.unseen(data, self._resolve), _limits.SHOW_VALUE_CHARACTERS_MAX)
-                summary.not_captured.append(told)
+                if told not in summary.not_captured:  # each process of a run says it by itself
+                    summary.not_captured.append(told)
             case "gap.noted":
                 reason = str(data.get("reason"))
                 summary.gaps[reason] = summary.gaps.get(reason, 0) + _whole(data.get("count", 1))

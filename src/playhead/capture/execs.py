@@ -1,0 +1,64 @@
+"""Name what a program prints that the agent made by `fork` and `exec`, and that goes to the agent past us.
+
+It goes through a pipe or a terminal of the agent's own making (`os.pipe`, `pty.fork`, pexpect), which is read with
+`os.read`: the record has that the program was started, and not what it said.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from typing import Any
+
+from playhead.capture import obstacles
+
+_OUTPUTS = {1: "stdout", 2: "stderr"}
+
+
+class _Forking(threading.local):
+    """What a thread that forks finds on both sides: who it was, and where its output went."""
+
+    process = 0
+    outputs: dict[int, tuple[int, int] | None] = {}  # replaced, never changed
+
+
+_forking = _Forking()
+
+
+def becoming(args: tuple[Any, ...]) -> None:
+    """Name output of a program that this process becomes; listens to the audit event of it."""
+    if _forking.process in (0, os.getpid()):
+        return  # what it prints goes where it went before
+    names = [name for number, name in _OUTPUTS.items() if _goes_elsewhere(number)]
+    if names and (program := obstacles.program(os.fsdecode(args[0]), None, None)) is not None:
+        from playhead.capture.clients import unseen  # here: most programs need none of it
+
+        unseen.tell("process", lambda: f"{' and '.join(names)} of {os.path.basename(program)}, by its descriptor")
+
+
+def _goes_elsewhere(number: int) -> bool:
+    """Say whether an output goes into a pipe, a socket or a terminal, and not to where that of the parent goes."""
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        return False
+    talks = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)
+    return talks and _identity(number) != _forking.outputs[number]
+
+
+def _identity(number: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _before_fork() -> None:
+    _forking.process = os.getpid()
+    _forking.outputs = {number: _identity(number) for number in _OUTPUTS}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
