@@ -86,7 +86,7 @@ def uninstall() -> None:
 
 
 def _listeners() -> list[tuple[str, audit.Listener]]:
-    return [*_LISTENERS.items(), ("socket.connect", sockets.connected), ("os.exec", execs.becoming)]
+    return [*_LISTENERS.items(), *sockets.LISTENERS, ("os.exec", execs.becoming)]
 
 
 def _after_fork_in_child() -> None:

@@ -112,11 +112,17 @@ def _create_server(original: Any) -> Any:
     @functools.wraps(original)
     async def create_server(self: Any, *args: Any, **options: Any) -> Any:
         start = lanes.begin(spawning.serves) if made == lanes.era() else None
-        tokens = [] if start is None else start.enter()
-        try:
+        if start is None:
             return await original(self, *args, **options)
+        tokens = start.enter()
+        try:
+            server = await original(self, *args, **options)
         finally:
             lanes.leave(tokens)
+        from playhead.capture.clients import unseen  # here: a program without a server does not need it
+
+        unseen.serving(server)
+        return server
 
     return create_server
 

@@ -1,27 +1,100 @@
-"""Name conversations over sockets of Python that no adapter understands: databases, mail, protocols of one's own."""
+"""Name conversations over sockets of Python that no adapter understands: databases, mail, protocols of one's own.
+
+Named is where a connection leads, or datagrams go, and what listens, as soon as somebody connects to it. The line is
+that of the agent's code which connected, or which made what listens.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import weakref
 from types import FrameType
 from typing import Any
 
 from playhead.capture import callers
 
-# Whose traffic is recorded above the socket, or named by its own adapter.
+# Whose traffic is recorded above the socket, or named by its own adapter. Their servers call the agent's code.
 _UNDERSTOOD = frozenset(
     "aiohappyeyeballs aiohttp http httpcore httpcore2 httpx httpx2 mcp requests urllib3 websocket websockets".split()  # noqa: SIM905
 )
-_FOR_ITSELF = frozenset({"logging", "multiprocessing"})
+_SERVING = ("aiohttp.web", "http.server", "mcp.server", "websockets.asyncio.server", "websockets.sync.server")
+# What talks for purposes of its own: log lines, parts of one program, names of hosts, telemetry.
+_FOR_ITSELF = frozenset({"datadog", "ddtrace", "dns", "logging", "multiprocessing", "statsd"})
+_DATAGRAMS = 2  # `socket.SOCK_DGRAM`
+
+_bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # what listens, and the line that made it
 
 
 def connected(args: tuple[Any, ...]) -> None:
     """Note where a connection leads that will not be recorded; listens to the audit event of it."""
-    _, address = args
-    if isinstance(address, tuple) and len(address) >= 2 and _is_strange(sys._getframe(1)):
-        from playhead.capture.clients import unseen  # here: most programs need none of it
+    socket, address = args
+    if address is not None and _is_strange(sys._getframe(1)):
+        _tell(f"datagrams to {text_of(address)}" if _sends_datagrams(socket) else text_of(address))
 
-        unseen.tell("socket", lambda: f"{address[0]}:{address[1]}")
+
+def sent(args: tuple[Any, ...]) -> None:
+    """Note where datagrams go; listens to the audit events of them."""
+    socket, address = args
+    if address is not None and _line(socket) is None and _is_strange(sys._getframe(1)):
+        _tell(f"datagrams to {text_of(address)}")
+
+
+def bound(args: tuple[Any, ...]) -> None:
+    """Keep who made what will listen, and note where datagrams are awaited; listens to the audit event of it."""
+    socket, address = args
+    if not _is_strange(sys._getframe(1)):
+        return
+    from playhead.capture.clients import unseen  # here: most programs need none of it
+
+    try:
+        _bound[socket] = unseen.used_at(sys._getframe(1))
+    except TypeError:
+        return  # one of C, which cannot be kept, and nobody uses
+    if _sends_datagrams(socket) and not (isinstance(address, tuple) and address[1:2] == (0,)):  # else it only asks
+        _tell(f"datagrams that come to {text_of(address)}")
+
+
+def made(args: tuple[Any, ...]) -> None:
+    """Note that somebody connected to what listens; listens to the audit event of new sockets."""
+    frame = sys._getframe(2).f_back  # whoever made it
+    if frame is None or frame.f_code.co_name != "accept" or frame.f_globals.get("__name__") != "socket":
+        return
+    listening = frame.f_locals.get("self")
+    line = _line(listening)
+    if line is not None or _is_strange(frame):
+        try:
+            address = listening.getsockname()  # type: ignore[union-attr]
+        except OSError:
+            return
+        _tell(f"connections to {text_of(address)}", line)
+
+
+def _tell(where: str, line: str | None = None) -> None:
+    from playhead.capture.clients import unseen  # here: most programs need none of it
+
+    unseen.tell("socket", lambda: where, line=line)
+
+
+def _line(socket: Any) -> str | None:
+    try:
+        return _bound.get(socket)
+    except TypeError:
+        return None
+
+
+def _sends_datagrams(socket: Any) -> bool:
+    return int(socket.type) & 0xF == _DATAGRAMS
+
+
+def text_of(address: Any) -> str:
+    """Return an address as it is named."""
+    if isinstance(address, (str, bytes)):
+        name = os.fsdecode(address)
+        return "@" + name[1:] if name.startswith("\0") else name
+    if isinstance(address, tuple) and len(address) >= 2:
+        return f"{address[0]}:{address[1]}"
+    return str(address)
 
 
 def _is_strange(frame: FrameType | None) -> bool:
@@ -29,9 +102,22 @@ def _is_strange(frame: FrameType | None) -> bool:
     agent = False
     while frame is not None:
         module = frame.f_globals.get("__name__")
-        top = module.partition(".")[0] if isinstance(module, str) else ""
-        if top in _UNDERSTOOD or top in _FOR_ITSELF:
+        name = module if isinstance(module, str) else ""
+        top = name.partition(".")[0]
+        if top in _UNDERSTOOD and not name.startswith(_SERVING):
             return False
-        agent = agent or callers.sort_of(top) == callers.AGENT
+        if not agent:
+            if top in _FOR_ITSELF or name.startswith("playhead.testing"):
+                return False
+            agent = callers.sort_of(top) == callers.AGENT
         frame = frame.f_back
     return agent
+
+
+LISTENERS = (
+    ("socket.connect", connected),
+    ("socket.sendto", sent),
+    ("socket.sendmsg", sent),
+    ("socket.bind", bound),
+    ("socket.__new__", made),
+)

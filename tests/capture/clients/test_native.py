@@ -59,7 +59,7 @@ def test_what_the_loop_of_uvloop_does_by_itself_is_named() -> None:
     before = dict(uvloop.Loop.__dict__)
 
     async def main() -> str:
-        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)  # a server
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())  # a connection
         writer.close()
         server.close()
@@ -70,6 +70,7 @@ def test_what_the_loop_of_uvloop_does_by_itself_is_named() -> None:
     with playhead.record("run"):
         to = uvloop.run(main())
     assert gaps() == [
+        ("uvloop", f"connections to {to}", f"{HERE}:{line_of('# a server')}"),
         ("uvloop", f"a connection to {to}", f"{HERE}:{line_of('# a connection')}"),
     ]
     assert dict(uvloop.Loop.__dict__) == before

@@ -10,7 +10,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from playhead.capture import callers, guard, telemetry
+from playhead.capture import callers, guard, sockets, telemetry
 from playhead.capture.patches import Patches
 from playhead.capture.scope import live, muted, wrapped
 
@@ -47,7 +47,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
         patches.replace(module.AsyncSession, "request", _requesting)
 
 
-def tell(source: str, where: Callable[[], str | None], library: str = "") -> None:
+def tell(source: str, where: Callable[[], str | None], library: str = "", line: str | None = None) -> None:
     """Note in the current run, once for each place, that something goes on there which is not recorded.
 
     `where` names the place; None where it is of no interest after all. The line that led there is named with it.
@@ -59,7 +59,7 @@ def tell(source: str, where: Callable[[], str | None], library: str = "") -> Non
     try:
         if (place := where()) is not None and (source, place) not in _told.setdefault(recording, set()):
             _told[recording].add((source, place))
-            used = used_at(sys._getframe(1), library)
+            used = line or used_at(sys._getframe(1), library)
             recording.not_captured(source, f"{place} at {used}" if used else place)
     except Exception as problem:
         guard.absorb(problem, recording, f"a gap ({source})", count=0, inside=True)
@@ -107,11 +107,26 @@ def _looping(what: str, original: Any) -> Any:
     @functools.wraps(original)
     def looping(self: Any, *args: Any, **options: Any) -> Any:
         if options.get("sock") is None:  # else it was connected by Python, which tells of it
-            to = ":".join(str(part) for part in args[1:3]) if what == "a connection" else ""
-            tell("uvloop", lambda: f"{what} to {to}" if to else what)
+            _by_the_loop(what, args if what == "a connection" else (), options)
         return original(self, *args, **options)
 
     return looping
+
+
+def serving(server: Any) -> None:
+    """Name a server of uvloop, whose connections are accepted without a socket of Python's."""
+    for socket in server.sockets:
+        tell("uvloop", functools.partial(_served_at, socket))
+
+
+def _served_at(socket: Any) -> str:
+    return f"connections to {sockets.text_of(socket.getsockname())}"
+
+
+def _by_the_loop(what: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    named = (options[name] for name in ("host", "port", "path") if options.get(name) is not None)
+    to = ":".join(str(part) for part in (*args[1:3], *named))
+    tell("uvloop", lambda: f"{what} to {to}" if to else what)
 
 
 def without_secrets(url: str, *, path: bool = True) -> str:
