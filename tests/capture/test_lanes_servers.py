@@ -125,21 +125,23 @@ def in_uvloop(serving: Callable[[Outside], Awaitable[None]], outside: Outside) -
     return lambda: uvloop.run(main())
 
 
-def lanes_of(outside: Outside, work: Callable[[], None]) -> None:
+def lanes_of(outside: Outside, work: Callable[[], None], *, apart: bool = True) -> None:
     """Check that the lane of what comes later is the same however many connections there are, and each has its own."""
     after = set()
     for outside.count in (1, 4):
         found = recorded(work)
         after.add(found.pop("after"))
         assert len(found) % outside.count == 0
-        assert len({*found.values()}) == len(found) >= outside.count, "each of what is served has a lane of its own"
+        assert len(found) >= outside.count
+        assert not apart or len({*found.values()}) == len(found), "each of what is served has a lane of its own"
     assert len(after) == 1, after
 
 
 @pytest.mark.parametrize("serving", [streams, protocol, aiohttp_web])
 @pytest.mark.parametrize("run", [in_asyncio, in_uvloop])
 def test_connections_to_a_server_of_asyncio_shift_no_lane(outside: Outside, run: Any, serving: Any) -> None:
-    lanes_of(outside, run(serving, outside))
+    # From 3.12 on aiohttp makes its tasks with `asyncio.Task`, which has the lane of its maker: with uvloop, the server's.
+    lanes_of(outside, run(serving, outside), apart=(run, serving) != (in_uvloop, aiohttp_web))
 
 
 @pytest.mark.parametrize("family", ["tcp", "unix"])
