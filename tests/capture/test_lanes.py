@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextvars
 import decimal
@@ -12,6 +13,7 @@ import logging.handlers
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
@@ -148,6 +150,40 @@ def test_a_timer_and_a_loop_in_a_thread_are_the_agents() -> None:
         started(asyncio.run, inner()).join()
 
     assert recorded(main) == {"timer": "0.1", "loop": "0.2", "deep": "0.2.1.1"}
+
+
+def test_a_thread_without_an_object_has_a_lane_and_fails_as_it_does_without_us(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[Any, str]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda it: told.append((it.exc_type, f"{it.err_msg} {it.object!r}")))
+    before = _thread.start_new_thread
+
+    def fail() -> None:
+        try:
+            act("low")
+            raise ValueError
+        finally:
+            done.release()
+
+    def work() -> None:
+        with pytest.raises(TypeError):
+            _thread.start_new_thread(5, ())  # type: ignore[call-overload]
+        with pytest.raises(TypeError):
+            _thread.start_new_thread(fail, [])  # type: ignore[call-overload]
+        done.acquire()
+        _thread.start_new_thread(fail, ())
+        done.acquire()
+        while not told:
+            time.sleep(0.001)
+        act("after")
+
+    done = threading.Lock()
+    assert recorded(work) == {"low": "0.1", "after": "0"}
+    ((kind, words),) = told
+    assert kind is ValueError
+    assert repr(fail) in words
+    assert _thread.start_new_thread is before
 
 
 def test_a_coroutine_from_another_thread_is_numbered_there_and_then() -> None:

@@ -8,6 +8,7 @@ without us: only ours are set where the work begins.
 
 from __future__ import annotations
 
+import _thread
 import functools
 import importlib
 import sys
@@ -227,6 +228,9 @@ def install() -> None:
         if _open == 1:
             _era += 1
             _patches.replace(threading.Thread, "start", _start)
+            for name in ("start_new_thread", "start_new"):
+                if hasattr(_thread, name):
+                    _patches.replace(_thread, name, _start_new_thread)
             _watch = AfterImport(
                 {name: functools.partial(_patch, part) for part, names in WATCHED.items() for name in names}
             )
@@ -290,6 +294,34 @@ def _start(original: Any) -> Any:
             raise
 
     return start
+
+
+class _InLane:
+    """What a thread without an object does, in its lane; it is told by the name of what the agent gave."""
+
+    def __init__(self, begun: Start, function: Any) -> None:
+        self._begun, self._function = begun, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._begun.run(self._function, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+def _start_new_thread(original: Any) -> Any:
+    made = _era
+
+    @functools.wraps(original)
+    def start_new_thread(*given: Any) -> Any:
+        sound = 2 <= len(given) <= 3 and callable(given[0]) and isinstance(given[1], tuple)  # else it is refused
+        mine = sys._getframe(1).f_globals.get("__name__") == "playhead.store.syncer"
+        begun = begin(spawning.started) if sound and made == _era and not local.quiet and not mine else None
+        if begun is None:
+            return original(*given)
+        return original(_InLane(begun.carry(), given[0]), *given[1:])
+
+    return start_new_thread
 
 
 def _before_fork() -> None:
