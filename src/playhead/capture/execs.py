@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from playhead.capture import obstacles
+from playhead.store import forking
 
 _OUTPUTS = {1: "stdout", 2: "stderr"}
 
@@ -60,5 +61,4 @@ def _before_fork() -> None:
     _forking.outputs = {number: _identity(number) for number in _OUTPUTS}
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
+forking.register(before=_before_fork)
