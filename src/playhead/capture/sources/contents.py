@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from playhead import _limits
-from playhead.store.disk import CLOEXEC, NONBLOCK, out_of_the_way
+from playhead.store.disk import CLOEXEC, NONBLOCK
 
 _FLAGS = os.O_RDONLY | CLOEXEC | NONBLOCK | getattr(os, "O_NOCTTY", 0)  # some files of the system wait for news
 _GIVEN_ONCE = ("kmsg", "trace_pipe", "trace_pipe_raw")  # files of the system: what one reads is gone for all others
@@ -34,21 +34,23 @@ def read(path: str, facts: os.stat_result) -> bytes:
         _awaited.discard(path)
         _locked.add(identity)
     if identity in _locked:
-        return _whole(_kept(path, identity))
-    number = out_of_the_way(os.open(path, _FLAGS))
+        return _whole(_kept(path, identity), facts.st_size)
+    number = os.open(path, _FLAGS)
     try:
-        return _whole(number)
+        return _whole(number, facts.st_size)
     finally:
         os.close(number)
 
 
-def _whole(number: int) -> bytes:
+def _whole(number: int, size: int) -> bytes:
     """Return the content, up to one byte more than is kept; in pieces, since files of the system refuse large ones."""
     parts, at = [], 0
     try:
         while at <= _limits.FILE_BYTES_MAX and (part := os.pread(number, _limits.READ_CHUNK_BYTES, at)):
             parts.append(part)
             at += len(part)
+            if at == size:
+                break  # as long as it was; files of the system say that they are empty
     except OSError as problem:
         raise Unread(errno.errorcode.get(problem.errno or 0, "OSError")) from problem
     return b"".join(parts)
