@@ -13,6 +13,7 @@ from typing import Any
 
 from playhead.capture import obstacles
 from playhead.store import forking
+from playhead.store.disk import identity
 
 _OUTPUTS = {1: "stdout", 2: "stderr"}
 
@@ -45,20 +46,12 @@ def _goes_elsewhere(number: int) -> bool:
     except OSError:
         return False
     talks = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)
-    return talks and _identity(number) != _forking.outputs[number]
-
-
-def _identity(number: int) -> tuple[int, int] | None:
-    try:
-        found = os.fstat(number)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    return talks and identity(number) != _forking.outputs[number]
 
 
 def _before_fork() -> None:
     _forking.process = os.getpid()
-    _forking.outputs = {number: _identity(number) for number in _OUTPUTS}
+    _forking.outputs = {number: identity(number) for number in _OUTPUTS}
 
 
 forking.register(before=_before_fork)
