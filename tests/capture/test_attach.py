@@ -18,6 +18,7 @@ import uv
 from tests.capture.launching import assert_whole, clean_environment, finished, launched, only_run, python
 
 import playhead
+from playhead.capture import hooks
 from playhead.capture.naming import is_python
 from playhead.store.files import FileStore
 from playhead.testing import ScriptedProvider
@@ -191,12 +192,13 @@ def test_a_python_that_a_python_starts_is_a_child_run_from_its_first_event_on(
 @pytest.mark.parametrize(
     ("act", "expected"),
     [
-        ("print(open(__file__).read())", ["python"]),
+        ("print(sum(range(9)))", ["python"]),
+        ("print(open(__file__).read())", ["helper", "python"]),
         ("open('left.txt', 'w').write('x')", ["helper", "python"]),
         ("import os; os.environ['A'] = 'b'", ["helper", "python"]),
     ],
 )
-def test_a_helper_that_does_nothing_outside_itself_leaves_no_run(
+def test_a_helper_that_neither_reads_nor_does_anything_leaves_no_run(
     store: Path, tmp_path: Path, act: str, expected: list[str]
 ) -> None:
     helper = tmp_path / "helper.py"
@@ -207,6 +209,24 @@ def test_a_helper_that_does_nothing_outside_itself_leaves_no_run(
     assert sorted(found) == expected
     if "helper" in found:
         assert next(iter(found["helper"].events())).data["origin"]["run"] == found["python"].id
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "code"), [("", "ok", None), ("sys.exit(3)", "error", 3), ("raise ValueError", "error", 1)]
+)
+def test_a_helper_that_only_reads_has_a_run_that_says_how_it_ended(
+    store: Path, tmp_path: Path, ends: str, status: str, code: int | None
+) -> None:
+    if code == 3 and hooks.compiled is None:
+        pytest.skip("the code of sys.exit is only seen by the compiled part")
+    helper = tmp_path / "helper.py"
+    helper.write_text(f"import sys, time\nprint(time.time_ns())\n{ends}")
+    start = f"import subprocess, sys\nsubprocess.run([sys.executable, {str(helper)!r}], stderr=subprocess.DEVNULL)"
+    _, out, err = launched(store, python(start))
+    assert err == b""
+    run = runs(store)["helper"]
+    assert (run.status, list(run.events())[-1].data.get("metadata", {}).get("exit_code")) == (status, code)
+    assert int(out) in [read.value for read in run.reads() if read.of == "time.time_ns"]
 
 
 def test_a_helper_that_starts_a_process_is_a_run_in_between(store: Path, program: Path, tmp_path: Path) -> None:

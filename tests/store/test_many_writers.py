@@ -116,7 +116,8 @@ def test_a_reference_never_leads_to_a_line_of_another_process() -> None:
 
 
 RACE = """
-import os, sys, threading, playhead
+import linecache, os, sys, threading, playhead
+playhead.record  # loaded before: from 3.12 on Python itself gets stuck when it warns of a fork beside an import
 stop = threading.Event()
 
 def runs():

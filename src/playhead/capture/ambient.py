@@ -165,21 +165,37 @@ def _wait_for_events(given: Handed) -> None:
             children.pass_on(given.by(recording.id, 0))
             from playhead.capture.spans import outcome
 
-            hooks.watch_exit()
-            atexit.register(_finish, recording, outcome)
+            finishing.append(functools.partial(_finish, recording, outcome))
+            atexit.register(finishing[0])
         return recording
 
-    tap = None
-    if {**_launched.variables, **os.environ}.get(
-        AMBIENT_VARIABLE
-    ) != "0":  # settings are not read: most programs have nothing to record
+    tap, finishing = None, list[Callable[[], None]]()
+    wanted = {**_launched.variables, **os.environ}.get(AMBIENT_VARIABLE)
+    if wanted != "0":  # settings are not read: most programs have nothing to record
         reads.install()
         tap = reads.open_tap()
-    _speak(scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin))
+        hooks.watch_exit()
+    process = scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin)
+    _speak(process)
+    atexit.register(_tell_reads, process, finishing)
     lanes.install()
     clients.install()
     effects.install()  # what either sees first opens the run
     variables.tell_all()  # what it writes is recorded in any case
+
+
+def _tell_reads(process: scope.Ambient, finishing: list[Callable[[], None]]) -> None:
+    """Open the run of a program that has done nothing but read, now that it ends; and end it."""
+    tap = process.lane.tap
+    # Loading what that needs may make Python forget that it ends because of Ctrl-C.
+    if process.recording is None and tap is not None and tap.waiting() and not _is_interrupted():
+        process.scope()
+        for finish in finishing:
+            finish()
+
+
+def _is_interrupted() -> bool:
+    return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 class _Spawned:

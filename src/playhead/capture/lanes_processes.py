@@ -13,7 +13,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import children, forks, guard, handing, lanes, spawning
+from playhead.capture import children, forks, guard, handing, lanes, reads, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import ambient, current, place
 
@@ -86,9 +86,19 @@ def _poll(original: Any) -> Any:
         code = original(self, *args, **options)
         if ran and code is not None and (begun := self.__dict__.pop(_START, None)) is not None:
             begun.tell("ok" if code == 0 else "cancelled" if code == -signal.SIGTERM else "error")
+            if code < 0:
+                _name_unwritten(begun, -code)
         return code
 
     return poll
+
+
+def _name_unwritten(begun: lanes.Start, number: int) -> None:
+    """Say that a process may have read what it could not write any more; a worker writes it with each piece of work."""
+    recording = None if begun.parent is None or begun.parent.tap is None else begun.parent.tap.owner
+    if recording is not None and reads.watched(recording) and begun.child is not None and ".0." not in begun.child.path:
+        ended = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        recording.not_captured("reads", f"of the last second of a process, before {ended}")
 
 
 def _bootstrap(original: Any) -> Any:

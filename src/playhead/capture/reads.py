@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import _limits
-from playhead.capture import audit, forks, guard, hooks, lanes, sources
+from playhead.capture import audit, forks, guard, hooks, lanes, scope, sources
 from playhead.capture.patches import Patches
 from playhead.capture.sources import generators, modules, stdin
 from playhead.event import reads as form
@@ -134,6 +134,7 @@ def hand_over(tap: Any, recording: Recording) -> None:
 def begin(lane: Lane) -> None:
     """Keep the state of what a run finds when it begins, in its first lane."""
     if lane.reads is not None and _installed:
+        lane.tap.owner.first_lane = lane
         sources.tell_unlike(lane.reads.tap.owner)
         generators.note_states(lane.reads, None)
 
@@ -143,8 +144,15 @@ def seal(recording: Recording, pack: Any) -> None:
     if recording.closed:
         return
     if _installed:
-        modules.note_new(pack, None)
+        modules.note_new(_first(recording, pack), None)
     _write(recording, pack)
+
+
+def _first(recording: Recording, pack: Any) -> Any:
+    """Return the pack of the first lane of this process: what it imports belongs there, whoever is written first."""
+    process = scope.ambient()
+    lane = recording.first_lane if process is None or process.recording is not recording else process.lane
+    return pack if lane is None or lane.reads is None or lane.tap is not pack.tap else lane.reads
 
 
 def _write(recording: Recording, *packs: Any) -> None:

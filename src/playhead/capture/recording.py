@@ -14,7 +14,7 @@ from playhead._version import __version__
 from playhead.capture import clients, effects, forks, git, guard, lanes, origin, reads, redact_http, request, snapshots
 from playhead.capture.gate import Gate
 from playhead.capture.headers import Headers, Spliced
-from playhead.capture.scope import Policy, lane_in, live
+from playhead.capture.scope import Lane, Policy, lane_in, live
 from playhead.capture.turns import Turns
 from playhead.errors import PlayheadError, UsageError, WriteFailed
 from playhead.event import kinds
@@ -70,6 +70,7 @@ class Recording:
         self.headers = Headers(gate.redactor)
         self.turns = Turns(self)
         self.tap = reads.tap_for(self)
+        self.first_lane: Lane | None = None
         self.unsealed: deque[Any] = deque()  # packs of reads whose writing was interrupted
         forks.watch(self)
         lanes.install()

@@ -60,6 +60,8 @@ def _explain(found: Run, args: argparse.Namespace, out: Output) -> None:
         out.warn(f"playhead: event {args.event} is {kind} and holds no reads; those are in `ambient.read`")
     elif next(found.reads(), None) is not None:
         out.warn("playhead: none of what was read is like that; without a filter --reads lists all of it")
+    elif next(found.events()).data.get("ambient") is True:
+        out.warn(f"playhead: {found.id} holds no reads: they were watched, and its program asked for nothing")
     else:
         out.warn(
             f"playhead: {found.id} holds no reads\n"
