@@ -147,6 +147,8 @@ act("end")
     run = only_run(store)
     assert_whole(run)
     assert run_lanes(run) == {"work": "0.1", "end": "0"}
+    named = [event.data["detail"] for event in run.events() if event.kind == "gap.noted"]
+    assert named == [{"source": "reads", "where": "of the last second of a process, before SIGKILL"}]
     assert list(temporary.iterdir()) == []
     assert run.path is not None
     assert not [path for path in run.path.iterdir() if path.name.startswith(".")]

@@ -365,7 +365,8 @@ def test_the_order_in_which_lanes_end_is_in_the_timeline() -> None:
 
 def test_the_projects_own_source_is_fingerprinted_and_not_kept(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("VALUE = 5\n")
-    (tmp_path / "agent.py").write_text("import helper, time\ntime.time()\n")
+    in_thread = "threading.Thread(target=lambda: time.time()).start()"  # which is written before the main one is
+    (tmp_path / "agent.py").write_text(f"import helper, threading, time\ntime.time()\n{in_thread}\n")
     status, _, err = launching.launched(tmp_path / ".playhead", [sys.executable, "agent.py"], cwd=tmp_path)
     assert (status, err) == (0, b"")
     run = launching.only_run(tmp_path / ".playhead")
@@ -377,6 +378,7 @@ def test_the_projects_own_source_is_fingerprinted_and_not_kept(tmp_path: Path) -
         "digest": hashlib.sha256(b"VALUE = 5\n").hexdigest(),
     }
     assert imported["__main__"]["path"] == str(tmp_path / "agent.py")
+    assert {read.lane for read in run.reads() if read.of == "import"} == {"0"}
     assert not [read for read in run.reads() if read.of == "open"]
 
 
