@@ -411,6 +411,13 @@ def test_a_setting_of_the_users_own_is_seen_and_one_of_the_launcher_is_not(store
     assert not (tmp_path / "no").exists()
 
 
+def test_a_setting_that_the_program_gives_to_a_child_is_seen_there(store: Path, tmp_path: Path) -> None:
+    shows = "import os; print(os.environ.get('PLAYHEAD_DIR'))"
+    given = {"PLAYHEAD_DIR": str(tmp_path / "given")}
+    start = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {shows!r}], env={given})"
+    assert launched(store, python(start))[1].decode().strip() == str(tmp_path / "given")
+
+
 def test_an_agent_in_the_program_records_where_the_launcher_does(store: Path, tmp_path: Path) -> None:
     here = tmp_path / "elsewhere"
     here.mkdir()

@@ -62,6 +62,7 @@ def test_a_child_that_ends_without_one_is_ok_also_where_it_thought_of_another_en
         "try:\n    sys.exit(3)\nexcept SystemExit as error:\n    error.code",
         "import threading\nthreading.Thread(target=sys.exit, args=(3,)).start()",
         "import _thread, time\n_thread.start_new_thread(sys.exit, (3,))\ntime.sleep(.1)",
+        "import atexit\natexit.register(sys.exit, 3)",
     )
     for child, (seen, status, end) in zip(children, ends_of(tmp_path / "store", *children), strict=True):
         assert (seen, status, "error" in end) == (0, "ok", False), child

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import concurrent.futures
 import importlib
+import os
+import pickle
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -233,3 +237,30 @@ def test_the_method_of_a_class_is_handed_over_as_what_it_is() -> None:
     assert (Runner.name(), Runner.number()) == ("Runner", 7)
     patches.restore()
     assert (Runner.__dict__["name"], Runner.__dict__["number"]) == before
+
+
+def test_a_function_of_c_that_a_class_holds_does_not_become_a_method(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    class Holder:
+        make = os.mkfifo
+        run = os.system
+        start = _thread.start_new_thread
+
+    with playhead.record("agent"):
+
+        class Inside:
+            make = os.mkfifo
+            run = os.system
+            start = _thread.start_new_thread
+
+        for holder in (Holder(), Inside()):
+            path = tmp_path / type(holder).__name__
+            holder.make(path)
+            assert path.exists()
+            assert holder.run("exit 0") == 0
+            holder.start(done.set, ())
+            assert done.wait(10)
+            done.clear()
+        assert pickle.loads(pickle.dumps(os.mkfifo)) is os.mkfifo
+        assert repr(os.mkfifo) == "<built-in function mkfifo>"

@@ -200,3 +200,23 @@ def test_a_handler_of_a_server_names_what_it_talks_to(echo: tuple[str, int]) -> 
         f"socket connections to 127.0.0.1:{ports[0]} at {__name__}",
         f"socket {echo[0]}:{echo[1]} at {__name__}",
     ]
+
+
+def test_no_code_of_the_programs_own_sockets_is_run_for_the_record() -> None:
+    class Failure(Exception):
+        pass
+
+    def fail(self: object, *_: object) -> None:
+        raise Failure
+
+    class Own(socket.socket):
+        type = property(fail)  # type: ignore[assignment]
+        getsockname = fail  # type: ignore[assignment]
+        __hash__ = fail  # type: ignore[assignment]
+        __eq__ = fail  # type: ignore[assignment]
+
+    with playhead.record("agent") as run, Own(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+    recorded = playhead.load(str(run.id))
+    assert [event.data for event in recorded.events() if event.kind == "gap.noted"] == []

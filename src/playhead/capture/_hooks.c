@@ -1405,7 +1405,7 @@ hooks_collecting(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static getattrofunc attribute_of_exit;
 static destructor end_of_exit;
 static unsigned long main_thread;
-static int exit_known, exit_number;
+static int exit_known, exit_number, exit_decided;
 static PyObject *exit_text;
 
 /* Only the text is kept of what is not a number: all else has to be gone when it would without us. */
@@ -1422,7 +1422,7 @@ will_exit(PyObject *code)
 static int
 has_ended(void)
 {
-    return PyThread_get_thread_ident() == main_thread && PyEval_GetFrame() == NULL;
+    return !exit_decided && PyThread_get_thread_ident() == main_thread && PyEval_GetFrame() == NULL;
 }
 
 /* The interpreter asks an exception that has left the program for its code. */
@@ -1489,6 +1489,14 @@ hooks_watch_exit(PyObject *Py_UNUSED(module), PyObject *thread)
     Py_RETURN_NONE;
 }
 
+/* What functions of `atexit` raise from now on changes nothing. */
+static PyObject *
+hooks_decide_exit(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    exit_decided = 1;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 hooks_exit(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
@@ -1509,6 +1517,7 @@ static PyMethodDef methods[] = {
     {"noticed", hooks_noticed, METH_VARARGS, "Take notice of the collector; one of `gc.callbacks`."},
     {"collecting", hooks_collecting, METH_NOARGS, "Say whether the collector works in this thread."},
     {"watch_exit", hooks_watch_exit, METH_O, "Notice the code with which SystemExit will end Python, in this thread."},
+    {"decide_exit", hooks_decide_exit, METH_NOARGS, "Take the code as it is now."},
     {"exit", hooks_exit, METH_NOARGS, "Return that code, and the text that was given instead of one; None for none."},
     {NULL},
 };

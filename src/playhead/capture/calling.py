@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import FrameType
+import functools
+from types import CodeType, FrameType
 
 
 def names_argument(frame: FrameType, name: str) -> bool:
@@ -10,20 +11,21 @@ def names_argument(frame: FrameType, name: str) -> bool:
     # The names that a call uses are among the constants: most code has none of this name, and is looked at no further.
     for constant in frame.f_code.co_consts:
         if type(constant) is tuple and name in constant:
-            return _in_this_call(frame, name)
+            return _in_this_call(frame.f_code, frame.f_lasti, name)
     return False
 
 
-def _in_this_call(frame: FrameType, name: str) -> bool:
+@functools.lru_cache(maxsize=1024)
+def _in_this_call(code: CodeType, at: int, name: str) -> bool:
     import dis  # here: few programs come this far
 
     names: object = ()
-    for instruction in dis.get_instructions(frame.f_code):
-        if instruction.offset == frame.f_lasti:
+    for instruction in dis.get_instructions(code):
+        if instruction.offset == at:
             return instruction.opname.startswith("CALL") and isinstance(names, tuple) and name in names
         # Right before the call, from Python 3.13 on as any constant; 3.11 has one more instruction in between.
         if instruction.opname in ("KW_NAMES", "LOAD_CONST") and instruction.arg is not None:
-            names = frame.f_code.co_consts[instruction.arg]
+            names = code.co_consts[instruction.arg]
         elif instruction.opname != "PRECALL":
             names = ()
     return False

@@ -68,7 +68,8 @@ class Handed(NamedTuple):
         path = self.folder + os.pathsep + search if search else self.folder
         fixed = {SEED: self.seed} if self.seed and SEED not in environment else {}
         set_before = {name: value for name, value in _launched.variables.items() if name not in environment}
-        return {"PYTHONPATH": path, VARIABLE: self.value(), **fixed, **set_before}
+        shown = ",".join(name for name in self.hidden.split(",") if name in set_before or not _launched.variables)
+        return {"PYTHONPATH": path, VARIABLE: self._replace(hidden=shown).value(), **fixed, **set_before}
 
 
 class _Starting(threading.local):

@@ -194,11 +194,11 @@ def _making(original: Any) -> Any:
     @functools.wraps(original)
     def make(*args: Any, **options: Any) -> Any:
         path = args[0] if args else options.get("path")
-        if path is not None:
+        if isinstance(path, (str, bytes, os.PathLike)):  # else it is refused
             mode = args[1] if len(args) > 1 else options.get("mode", 0)
-            sort = stat.S_IFIFO if original.__name__ == "mkfifo" else stat.S_IFMT(mode) if type(mode) is int else 0
+            sort = stat.S_IFIFO if original.__name__ == "mkfifo" else mode & 0o170000 if type(mode) is int else 0
             folder = options.get("dir_fd")
-            sys.audit(_MADE, path, sort, -1 if folder is None else folder)
+            sys.audit(_MADE, path, sort, folder if isinstance(folder, int) else -1)
         return original(*args, **options)
 
     return make
@@ -274,8 +274,7 @@ def _of_a_socket(what: str) -> Describe:
         socket, address = args
         if address is None:
             return None  # connected before
-        kind = getattr(socket.type, "name", str(socket.type)).removeprefix("SOCK_").lower()
-        return what, _destination(address), {"type": kind, "attempted": True}
+        return what, _destination(address), {"type": sockets.sort_of(socket), "attempted": True}
 
     return describe
 

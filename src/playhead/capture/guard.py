@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playhead.capture import callers
 from playhead.errors import PlayheadError, RecordingStopped
@@ -20,6 +20,7 @@ from playhead.store import forking
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
+_ARGS: Any = BaseException.args  # of a class that may have something else by that name
 _COUNTED = "_playhead_counted"  # an attribute of an exception
 logger = logging.getLogger("playhead")
 logger.addHandler(logging.NullHandler())
@@ -76,12 +77,16 @@ def _is_the_programs(problem: Exception) -> bool:
     """
     if forking.from_handler(problem):
         return True
-    trace, innermost = problem.__traceback__, ""
-    while trace is not None:
-        innermost = trace.tb_frame.f_globals.get("__name__") or ""
+    if _ARGS.__get__(problem) or callers.sort_of(type(problem).__module__) != callers.AGENT:
+        return False
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    theirs = callers.sort_of(type(problem).__module__) == callers.AGENT
-    return theirs and not problem.args and callers.sort_of(innermost) != callers.AGENT
+    if trace is None or callers.sort_of(str(trace.tb_frame.f_globals.get("__name__"))) == callers.AGENT:
+        return False
+    import opcode  # here: next to nothing comes this far
+
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] != opcode.opmap["RAISE_VARARGS"]  # else it was raised there
 
 
 def _reason(problem: Exception) -> str:

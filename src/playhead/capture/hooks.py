@@ -125,6 +125,7 @@ def watch_exit() -> None:
     """Notice from now on with which code Python exits; where nothing was compiled, that cannot be seen from inside."""
     if compiled is not None:
         compiled.watch_exit(threading.main_thread().ident)
+        threading._register_atexit(compiled.decide_exit)  # type: ignore[attr-defined]  # before those of `atexit`
 
 
 def exit_asked() -> tuple[int, str | None] | None:

@@ -22,6 +22,7 @@ from typing import Any
 from playhead.capture.callers import AGENT, PASSES
 from playhead.capture.hooks import What
 from playhead.capture.packs import Pack
+from playhead.capture.patches import Unbound
 from playhead.event.reads import NS
 
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
@@ -149,17 +150,7 @@ def watch(
             _replace_bound(made, one, name)
         return
     made = _wrapper(function, sys.intern(of), What(what), only, notice, bound=False, of_class=False)
-    _replace(_Unbound(made), lambda value: value is function)
-
-
-class _Unbound(staticmethod):  # type: ignore[type-arg]  # which is called without a frame of Python
-    """Call a function that does not become a method where a class holds it, as one of C does not."""
-
-    def __reduce__(self) -> str:
-        return str(self.__name__)  # by name, as a function is
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__.__wrapped__)  # type: ignore[attr-defined]
+    _replace(Unbound(made), lambda value: value is function)
 
 
 def _replace(made: Any, is_it: Callable[[Any], bool]) -> None:

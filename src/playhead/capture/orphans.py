@@ -40,7 +40,9 @@ def conclude(recording: Recording) -> None:
             exits[id] = None
             if not _is_open(store, id):
                 continue
-            known = exits[parent] = exits[parent] or _exits(store, parent)
+            known = exits[parent]
+            if known is None:
+                known = exits[parent] = _exits(store, parent)
             number, code = known.get(str(origin.get("at")), (None, 0))
             seen = number is not None and number == origin.get("pid")  # not that of a shell between the two
             became = _became(store, id)

@@ -5,12 +5,22 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from types import CellType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any
 
 _ABSENT = object()
 # The sets in which `os` says which of its functions can do what.
 _SUPPORTING = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
+
+
+class Unbound(staticmethod):  # type: ignore[type-arg]  # which is called without a frame of Python
+    """Call a function that does not become a method where a class holds it, as one of C does not."""
+
+    def __reduce__(self) -> str:
+        return str(self.__name__)  # by name, as a function is
+
+    def __repr__(self) -> str:
+        return repr(getattr(self.__wrapped__, "__wrapped__", self.__wrapped__))
 
 
 class Patches:
@@ -45,6 +55,8 @@ class Patches:
         if isinstance(owner, ModuleType) and isinstance(replacement, FunctionType):
             # What was written in C says that it is from elsewhere; under this name it is found again, by pickle say.
             replacement.__module__, replacement.__name__, replacement.__qualname__ = owner.__name__, name, name
+            if isinstance(original, BuiltinFunctionType):
+                replacement = Unbound(replacement)
         for group in _supporting(owner, original):
             group.add(replacement)
         self._done.append((owner, name, original, replacement))

@@ -37,6 +37,8 @@ def _programs_folder() -> str | None:
     if sys.flags.safe_path:
         return None
     program = sys.argv[0] if sys.argv else ""
+    if program.endswith((".zip", ".pyz")):
+        return None  # that is the place itself
     if program not in ("", "-", "-c", "-m"):
         return program if os.path.isdir(program) else os.path.dirname(os.path.realpath(program))
     try:

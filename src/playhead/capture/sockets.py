@@ -21,9 +21,10 @@ _UNDERSTOOD = frozenset(
 _SERVING = ("aiohttp.web", "http.server", "mcp.server", "websockets.asyncio.server", "websockets.sync.server")
 # What talks for purposes of its own: log lines, parts of one program, names of hosts, telemetry.
 _FOR_ITSELF = frozenset({"datadog", "ddtrace", "dns", "logging", "multiprocessing", "statsd"})
-_DATAGRAMS = 2  # `socket.SOCK_DGRAM`
+_DATAGRAMS = "dgram"
+_SORTS = {1: "stream", 2: _DATAGRAMS, 3: "raw", 4: "rdm", 5: "seqpacket"}  # as on Linux and macOS
 
-_bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # what listens, and the line that made it
+_bound: dict[int, tuple[Any, str]] = {}  # by identity, what listens and the line that made it
 
 
 def connected(args: tuple[Any, ...]) -> None:
@@ -48,7 +49,8 @@ def bound(args: tuple[Any, ...]) -> None:
     from playhead.capture.clients import unseen  # here: most programs need none of it
 
     try:
-        _bound[socket] = unseen.used_at(sys._getframe(1))
+        key = id(socket)
+        _bound[key] = (weakref.ref(socket, lambda _: _bound.pop(key, None)), unseen.used_at(sys._getframe(1)))
     except TypeError:
         return  # one of C, which cannot be kept, and nobody uses
     if _sends_datagrams(socket) and not (isinstance(address, tuple) and address[1:2] == (0,)):  # else it only asks
@@ -64,8 +66,8 @@ def made(args: tuple[Any, ...]) -> None:
     line = _line(listening)
     if line is not None or _is_strange(frame):
         try:
-            address = listening.getsockname()  # type: ignore[union-attr]
-        except OSError:
+            address = _in_c().getsockname(listening)
+        except (OSError, TypeError):
             return
         _tell(f"connections to {text_of(address)}", line)
 
@@ -77,14 +79,28 @@ def _tell(where: str, line: str | None = None) -> None:
 
 
 def _line(socket: Any) -> str | None:
-    try:
-        return _bound.get(socket)
-    except TypeError:
-        return None
+    found = _bound.get(id(socket))
+    return found[1] if found is not None and found[0]() is socket else None
+
+
+def _in_c() -> Any:
+    """Return the class of C, whose methods run no code of the program's, whatever its own sockets are."""
+    import _socket
+
+    return _socket.socket
 
 
 def _sends_datagrams(socket: Any) -> bool:
-    return int(socket.type) & 0xF == _DATAGRAMS
+    return sort_of(socket) == _DATAGRAMS
+
+
+def sort_of(socket: Any) -> str:
+    """Return what sort of socket this is: `stream`, `dgram`."""
+    try:
+        number: int = _in_c().type.__get__(socket) & 0xF
+    except TypeError:
+        return "?"  # something that only looks like one
+    return _SORTS.get(number, str(number))
 
 
 def text_of(address: Any) -> str:

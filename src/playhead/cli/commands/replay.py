@@ -22,7 +22,9 @@ MODES = ("playback", "exact", "model", "step", "fork")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_run(parser)
-    parser.add_argument("--mode", choices=MODES, default="playback", help="how to replay (%(default)s, the only one so far)")
+    parser.add_argument(
+        "--mode", choices=MODES, default="playback", help="how to replay (%(default)s, the only one so far)"
+    )
     parser.add_argument("--verify-envelope", metavar="FILE", help="refuse unless this is the recorded request")
     parser.add_argument("--force", action="store_true", help="play back a run that is not replayable, with a warning")
     parser.epilog = (
