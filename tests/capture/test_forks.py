@@ -171,5 +171,5 @@ def test_what_a_handler_raises_around_a_fork_reaches_the_program(where: str) -> 
 def test_without_compiled_code_it_is_ignored_aloud_and_nothing_hangs(where: str) -> None:
     done = run_child(RAISING, where, "pure", timeout=90, PLAYHEAD_PURE="1")
     assert done.stdout == "[]\n"
-    assert 1 <= done.stderr.count("Timeout: said by the handler") <= 3  # two that come at once are told of once
+    assert 1 <= done.stderr.count("Timeout: said by the handler") <= 3  # one was seen to be missing, on 3.12
     assert texts(events(*only_run(Path("store")))) == ["before", "by another thread"] * 3
