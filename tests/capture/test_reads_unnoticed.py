@@ -105,6 +105,35 @@ def test_what_a_signal_handler_raises_reaches_the_program(
     assert [event.data for event in playhead.load(str(run.id)).events() if event.kind == "gap.noted"] == []
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_reads_whose_writing_is_interrupted_are_written_once(after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice: what was left by the first interrupt, and the next, are of one lane and hold no bytes of their own."""
+    with playhead.record("agent") as run:
+        assert run.recording is not None
+        ledger = run.recording.ledger
+        append, asked = ledger.append, 0
+        os.environ.get("BEFORE")
+        playhead.note("before")  # with it go the imports; from now on packs are alike
+
+        def interrupted(kind: str, *args: Any) -> Any:
+            nonlocal asked
+            asked += kind == "ambient.read"
+            if kind == "ambient.read" and asked in (1, 2 if after else 3):
+                if after:
+                    append(kind, *args)
+                raise Timeout
+            return append(kind, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "append", interrupted)
+            for name in ("NO_SUCH_A", "NO_SUCH_B"):
+                os.environ.get(name)
+                with pytest.raises(Timeout):
+                    playhead.note(name)
+    read = [read.value for read in playhead.load(str(run.id)).reads() if read.of == "os.environ"]
+    assert [value for value in read if "NO_SUCH" in str(value)] == [{"NO_SUCH_A": None}, {"NO_SUCH_B": None}]
+
+
 def test_what_another_thread_makes_this_one_raise_reaches_the_program(tmp_path: Path) -> None:
     caught = []
 

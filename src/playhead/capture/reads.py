@@ -15,7 +15,7 @@ from playhead.capture import audit, forks, guard, hooks, lanes, scope, sources
 from playhead.capture.patches import Patches
 from playhead.capture.sources import generators, modules, stdin
 from playhead.event import reads as form
-from playhead.event.envelope import parse
+from playhead.event.envelope import kind_of, parse
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -158,33 +158,30 @@ def _first(recording: Recording, pack: Any) -> Any:
 def _write(recording: Recording, *packs: Any) -> None:
     """Write what is left of packs that were interrupted, and these."""
     taken: list[tuple[Any, Any]] = []
-    written = 0
-    since, _ = recording.ledger.head
+    written, since = 0, -1
     try:
         # Each in one step: a signal handler may raise between any two.
         with contextlib.suppress(IndexError):
             taken.extend(iter(recording.unsealed.popleft, None))
         taken.extend(zip(packs, map(_take, packs), strict=True))
         for pack, (order, groups, span) in taken:
+            since, _ = recording.ledger.head
             if groups:
                 fields, members = form.written(*stdin.joined(recording, order, groups))
                 parent = recording.root_span if span is None else span
                 recording.emit_fields("ambient.read", fields, parent=parent, spliced=Packed(members), lane=pack.lane)
             written += 1
     except BaseException:  # an interrupt: they are in no pack any more, and in no event
-        recording.unsealed.extend(one for one in taken[written:] if not _is_there(recording, since, one))
+        if since >= 0 and written < len(taken) and _is_there(recording, since, taken[written][0].lane):
+            written += 1  # the interrupt came right after it
+        recording.unsealed.extend(taken[written:])
         raise
 
 
-def _is_there(recording: Recording, since: int, taken: tuple[Any, Any]) -> bool:
-    """Say whether the event of a pack was written nevertheless, just before the interrupt."""
-    pack, (order, groups, _) = taken
-    _, members = form.written(*stdin.joined(recording, order, groups))
-    return any(
-        event.seq > since and event.lane == pack.lane
-        for line in recording.store.lines(recording.id)
-        if members in line and (event := parse(line)).kind == "ambient.read"
-    )
+def _is_there(recording: Recording, since: int, lane: str) -> bool:
+    """Say whether an event of reads of this lane was written after a certain one: nobody else writes them now."""
+    lines = (line for line in recording.store.lines(recording.id) if kind_of(line) == "ambient.read")
+    return any(event.seq > since and event.lane == lane for event in map(parse, lines))
 
 
 def close(recording: Recording) -> None:

@@ -18,8 +18,8 @@ _MISSING = object()
 def patch(patches: Patches) -> None:
     """Watch `os.environ`, and `os.environb`, which is of the same class."""
     patches.replace(os._Environ, "__getitem__", _getitem)
-    patches.replace(os._Environ, "__iter__", _iter)
-    patches.replace(os._Environ, "__len__", _len)
+    patches.replace(os._Environ, "__iter__", _looking_at_all)
+    patches.replace(os._Environ, "__len__", _looking_at_all)
     patches.replace(os._Environ, "__repr__", _repr)
 
 
@@ -37,22 +37,13 @@ def _getitem(original: Any) -> Any:
     return __getitem__
 
 
-def _iter(original: Any) -> Any:
+def _looking_at_all(original: Any) -> Any:
     @functools.wraps(original)
-    def __iter__(self: Any) -> Any:
+    def look(self: Any) -> Any:
         _note_names(sys._getframe(1), self)
         return original(self)
 
-    return __iter__
-
-
-def _len(original: Any) -> Any:
-    @functools.wraps(original)
-    def __len__(self: Any) -> Any:
-        _note_names(sys._getframe(1), self)
-        return original(self)
-
-    return __len__
+    return look
 
 
 def _repr(original: Any) -> Any:
