@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = ("record", "verify", "conversation", "index", "startup", "traffic", "ambient")
+BENCHES = ("record", "verify", "conversation", "index", "startup", "traffic", "ambient", "replay")
 
 
 def main(names: list[str]) -> int:

@@ -110,6 +110,9 @@ def environment(folder: Path) -> dict[str, str]:
     out = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     out["PATH"] = f"{programs}{os.pathsep}{out.get('PATH', os.defpath)}"
     out |= {"OPENAI_BASE_URL": provider().base_url, "OPENAI_API_KEY": "sk-of-the-reader-0000"}
+    out["PYTEST_ADDOPTS"] = (
+        "-p no:asyncio -p no:cacheprovider"  # the plain one, without what this project has installed
+    )
     more = {"HOME": str(folder), "USER": "ada", "LOGNAME": "ada", "NO_COLOR": "1", "PYTHONUTF8": "1"}
     return {**out, **more, "PYTHONPATH": str(ROOT / "src")}
 
@@ -139,9 +142,11 @@ def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
         program += "\n" * max(0, block.line - program.count("\n") - 1) + block.body  # errors name the page's lines
     script = folder.parent / f"{folder.name}-page.py"
     script.write_text(program)
+    env = environment(folder)
+    env["PYTHONPATH"] += f"{os.pathsep}{folder}"  # a block may import one that was saved
     return subprocess.run(
         [sys.executable, str(script)],
-        cwd=folder, env={**environment(folder), "PLAYHEAD_GIT": "0"}, capture_output=True, text=True, timeout=120,
+        cwd=folder, env={**env, "PLAYHEAD_GIT": "0"}, capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip
 
@@ -161,10 +166,14 @@ def comparable(output: str) -> str:
     for pattern, instead in (
         (r"run_[0-9a-hjkmnp-tv-z]{3,26}", "RUN"),
         (r"\b[0-9a-f]{64}\b", "DIGEST"),
+        (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?", "TIME"),
         (r"\b(just now|\d+ (s|min) ago)", "AGO"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"\d+(\.\d+)? (µs|ms|s)\b", "DURATION"),
+        (r"recorded event \d+|event \d+ of the (?=recording|replay)", "event N "),  # as much was read meanwhile
+        (r"\bin \d+\.\d+s\b", "in DURATION"),  # of pytest
+        (r"(?m)^(RUN +\w+ +\d+) +\d+\.\d(?= |$)", r"\1 SECONDS"),  # of `playhead test`
         (r'"duration_ms": [\d.]+', '"duration_ms": N'),
         (r"(?m)^(\s*python ).*$", r"\1VERSION"),
         (r"(attached to Python) [\d.]+", r"\1 VERSION"),

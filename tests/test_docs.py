@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -31,8 +32,10 @@ from playhead.event.envelope import FIELDS
 from playhead.event.kinds import PAYLOADS, Payload, Usage
 from playhead.event.plain import MARKS
 from playhead.ledger.verify import Reason
+from playhead.replay.deviation import Type
 from playhead.replay.playback import PlaybackResult
 from playhead.replay.readiness import REASONS, Readiness
+from playhead.replay.ready import ALL_REASONS
 from playhead.settings import Settings
 from playhead.store.index_database import INTERNAL_TABLES, TABLES
 from playhead.store.questions import QUESTIONS
@@ -138,17 +141,33 @@ def test_every_error_is_documented_with_its_code_and_hint(kind: type[errors.Play
 def test_the_exit_code_of_every_error_is_documented() -> None:
     from playhead.cli.main import exit_code
 
-    found = {cells[0].strip("`"): cells[3] for cells in rows(page("errors"))}
+    found = {cells[0].strip("`"): cells[3] for cells in rows(page("errors")) if len(cells) > 3}
     for kind in _error_classes():
         problem = kind.__new__(kind)
         assert found[kind.__name__] == str(exit_code(problem)), kind.__name__
+
+
+def test_every_type_of_a_deviation_and_every_reason_of_a_refusal_is_documented() -> None:
+    _, types, reasons = re.split(r"^## .*$", page("errors"), flags=re.MULTILINE)
+    made = "".join(path.read_text("utf-8") for path in sorted((ROOT / "src" / "playhead").rglob("*.py")))
+    in_code = {*get_args(Type), *re.findall(r'deviation=\{"type": "(\w+)"', made)}
+    for told, known in ((types, in_code), (reasons, set(ALL_REASONS))):
+        found = {cells[0].strip("`"): cells for cells in rows(told) if cells[0].startswith("`")}
+        assert set(found) == known
+        assert all(len(cells) == 3 and cells[2] for cells in found.values()), "each says what to do"
+    for reason, meaning in ALL_REASONS.items():
+        assert meaning.partition(",")[0] in reasons, reason
 
 
 def test_every_setting_is_documented() -> None:
     found = {cells[0].strip("`"): cells for cells in rows(page("configuration"))}
     for item in fields(Settings):
         cells = found[item.name]
-        variable = "only in a file" if item.name in ("redact_patterns", "prices") else f"`PLAYHEAD_{item.name.upper()}`"
+        variable = (
+            "only in a file"
+            if item.name in ("redact_patterns", "prices", "normalise")
+            else f"`PLAYHEAD_{item.name.upper()}`"
+        )
         assert cells[1] == variable
         if isinstance(item.default, bool | str):
             assert cells[2] == f"`{str(item.default).lower() if isinstance(item.default, bool) else item.default}`"

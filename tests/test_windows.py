@@ -94,6 +94,17 @@ def test_a_run_is_read(recorded: str, arguments: list[str]) -> None:
     assert answer.stdout
 
 
+@pytest.mark.parametrize("form", [".cassette", ".cassette.jsonl"])
+def test_a_cassette_is_made_and_read_and_not_unpacked(recorded: str, form: str, tmp_path: Path) -> None:
+    file = str(tmp_path / f"x{form}")
+    for arguments in (["pack", recorded, "-o", file], ["show", file], ["verify", file], ["replay", file]):
+        answer = command(*arguments)
+        assert answer.returncode == 0, answer.stderr
+    refused = command("unpack", file, "--store", str(tmp_path / "other"))
+    assert (refused.returncode, "not written" in refused.stderr) == (3, True)
+    assert not (tmp_path / "other").exists()
+
+
 def test_it_is_played_back_and_found() -> None:
     with playhead.record("reviewer", input={"pull": 7}) as run:
         run.output = {"verdict": "fine"}

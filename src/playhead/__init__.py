@@ -1,9 +1,12 @@
 """Playhead, the flight recorder for AI agents.
 
-Names are loaded when they are first used: importing playhead costs an agent almost nothing.
+Names are loaded when they are first used: importing playhead costs an agent almost nothing. PYTEST_DONT_REWRITE: pytest
+loads its plugin from here, and would warn that it cannot look into what `playhead record` has loaded already.
 """
 
 from __future__ import annotations
+
+import sys
 
 from playhead._version import __version__
 
@@ -11,6 +14,7 @@ TYPE_CHECKING = False  # as in typing, whose import would take longer than all o
 if TYPE_CHECKING:
     from typing import Any
 
+    from playhead._api.normalising import normaliser
     from playhead._api.reading import Run, find, load, runs, verify
     from playhead._api.recording import (
         add_secret,
@@ -26,10 +30,12 @@ if TYPE_CHECKING:
         tool,
         uninstall,
     )
+    from playhead._api.replaying import replay
     from playhead.capture.clients.wrapping import unwrap, wrap
     from playhead.capture.guard import RecordingWarning
     from playhead.capture.request import Envelope
     from playhead.errors import (
+        DeviationError,
         EnvelopeMismatch,
         NotReplayable,
         PlayheadError,
@@ -40,10 +46,12 @@ if TYPE_CHECKING:
         RunNotFound,
     )
     from playhead.event.envelope import Event
+    from playhead.replay.exact import Replayed
     from playhead.replay.playback import PlaybackResult
     from playhead.replay.readiness import Readiness
 
 _WHERE = {
+    "DeviationError": "playhead.errors",
     "Envelope": "playhead.capture.request",
     "EnvelopeMismatch": "playhead.errors",
     "Event": "playhead.event.envelope",
@@ -58,6 +66,8 @@ _WHERE = {
     "ReplayHashMismatch": "playhead.errors",
     "Run": "playhead._api.reading",
     "RunNotFound": "playhead.errors",
+    "Replayed": "playhead.replay.exact",
+    "replay": "playhead._api.replaying",
     "add_secret": "playhead._api.recording",
     "agent": "playhead._api.recording",
     "artifact": "playhead._api.recording",
@@ -67,6 +77,7 @@ _WHERE = {
     "install": "playhead._api.recording",
     "load": "playhead._api.reading",
     "model_call": "playhead._api.recording",
+    "normaliser": "playhead._api.normalising",
     "note": "playhead._api.recording",
     "record": "playhead._api.recording",
     "runs": "playhead._api.reading",
@@ -79,6 +90,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "DeviationError",
     "Envelope",
     "EnvelopeMismatch",
     "Event",
@@ -91,6 +103,7 @@ __all__ = [
     "RecordingStopped",
     "RecordingWarning",
     "ReplayHashMismatch",
+    "Replayed",
     "Run",
     "RunNotFound",
     "__version__",
@@ -103,8 +116,10 @@ __all__ = [
     "install",
     "load",
     "model_call",
+    "normaliser",
     "note",
     "record",
+    "replay",
     "runs",
     "step",
     "tool",
@@ -130,3 +145,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Public(type(sys)):  # type: ignore[misc]  # `types` would have to be imported
+    """Keep the function `playhead.replay` from being hidden by the part of the package that has its name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _WHERE and isinstance(value, type(sys))):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Public

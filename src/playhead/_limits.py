@@ -26,10 +26,22 @@ LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # a longer line is reported as damage
 RESOLVED_LINES_CACHED_MAX: Final = 512
 RESOLVED_CONTAINERS_MAX: Final = 20_000_000  # in one value; more is refused, since references may multiply without end
 
+# Cassettes
+CASSETTE_HEADER_BYTES_MAX: Final = 16 * 1024 * 1024
+CASSETTE_MEMBER_BYTES_MAX: Final = 1024 * 1024 * 1024  # of one timeline or content, unpacked
+CASSETTE_MEMBERS_MAX: Final = 60_000  # timelines and contents
+CASSETTE_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024  # of all of them, unpacked
+CASSETTE_RATIO_MAX: Final = 200  # times as large as it is, a larger file may become
+CASSETTE_RATIO_BYTES_MIN: Final = 64 * 1024 * 1024  # unpacked; up to this any ratio will do
+
 # Traffic
 CONVERSATIONS_MAX: Final = 1024  # in one run, that are followed at once; of more the oldest are no longer
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024  # of a longer one the beginning is kept, and that is counted
+PROCESS_TIMEOUTS_MAX: Final = 10_000  # of one process whose times are kept; the others are counted
 PROCESS_BYTES_MAX: Final = 64 * 1024 * 1024  # that pass through the pipes of one process; the rest is not kept
+GIVEN_FILE_BYTES_MAX: Final = (
+    4 * 1024 * 1024
+)  # of a file that a process gets as its stdin; of a larger one its size is kept
 
 # Reads
 READS_MAX: Final = 1_000_000  # of clocks, and of all others, in one process of a run; the rest is named as a gap
@@ -42,6 +54,10 @@ FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so th
 
 # Effects
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …
+
+WRITTEN_FILES_MAX: Final = 1000  # that a run has written, of which it is kept at its end what they hold
+WRITTEN_FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # of one of them; of a larger one its size is kept
+WRITTEN_BYTES_MAX: Final = 16 * 1024 * 1024  # of all of them
 
 # Durability
 SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this much later
@@ -87,6 +103,9 @@ OUTPUT_KEY_BYTES_MAX: Final = 64 * 1024  # of a private key in the output, held 
 OUTPUT_LINE_WAIT_S: Final = 0.1  # for the rest of a line, such as a prompt, before its beginning is recorded
 OUTPUT_QUIET_S: Final = 0.25  # after the program's end, of silence, until its output counts as ended
 OUTPUT_LEFT_BYTES_MAX: Final = 1024 * 1024  # read after the program's end; a pipe holds no more than that
+MARK_WAIT_S: Final = 2.0  # for the launcher to say how much of the output it has, once a process starts or ends
+MARK_BYTES_MAX: Final = 1024  # of that answer
+PRINTED_PARTS_MAX: Final = 10_000  # that one process wrote to an output of the program between what that wrote itself
 SIGNAL_WAIT_S: Final = 1.0  # for a program to act on a signal to its group before the signal is passed on
 PROGRAM_END_WAIT_S: Final = 5.0  # for a program that was told to end, before it is killed
 
@@ -97,3 +116,23 @@ BLOB_AGE_S_MIN: Final = 24 * 3600  # a younger blob may belong to a line that is
 DISK_FREE_BYTES_FAIL: Final = 10 * 1024 * 1024
 DISK_FREE_BYTES_WARN: Final = 1024 * 1024 * 1024
 DOCTOR_RECENT_S: Final = 7 * 24 * 3600  # how far back it looks for crashed runs and lost events
+
+# Replay
+DEVIATIONS_KEPT_MAX: Final = 1000  # differences of one replay that are kept in full; all are counted
+WRITTEN_LATER_MAX: Final = 128  # halves of calls that a replay has answered and not yet written
+STALLS_KEPT_MAX: Final = 100  # places where a replay let somebody go on out of its turn, since nobody else could
+STUCK_S: Final = 5.0  # in which nothing moves in a program that has deviated, until its replay is ended
+BUSY_S_MAX: Final = 2.0  # of work of a replayed program, after which whoever waits for his turn goes on beside it
+BLOCKED_KEPT_MAX: Final = 1000  # attempts to touch the world that are listed in the report of a replay
+PLACES_KEPT_MAX: Final = 20_000  # events, and lines of output, of a replay whose line in the program is remembered
+DIFFERENCE_EDITS_MAX: Final = 300  # between two lists or texts; with more, what lies between their ends is replaced
+DIFFERENCE_WORDS_MAX: Final = 20_000  # or lines, in a text that is compared by them; of a longer one only the ends are
+DIFFERENCE_CHANGES_MAX: Final = 50  # in one question; a container with more is one change
+NEAREST_COMPARED_MAX: Final = 64  # recorded questions that are compared with one that is not on the tape
+NEAREST_CHARACTERS_MAX: Final = 16 * 1024  # of each, half from its beginning and half from its end
+DEVIATION_LINES_MAX: Final = 60  # of the message of a deviation; `--json` has all of it
+DEVIATION_WIDTH_MAX: Final = 120
+NORMALISER_MATCH_CHARACTERS_MAX: Final = 2048  # that one match of a normaliser's regular expression can be long
+NORMALISER_REPEATS_MAX: Final = 3  # without an end (`*`, `+`), in the regular expression of a normaliser
+CASSETTE_NAME_CHARACTERS_MAX: Final = 120  # of a cassette's file name made of a test's; a longer one gets a digest
+TEST_JOBS_MAX: Final = 64  # replays that `playhead test` runs at once

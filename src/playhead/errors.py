@@ -16,11 +16,16 @@
     │   └── BrokenLine          a line is not what a line must be
     ├── MissingContent          a blob or a referenced line is gone
     ├── Altered                 a record or an artifact is not what was recorded
+    ├── BadCassette             a file is no cassette, or one that cannot be trusted
     ├── NotReplayable           playback was refused; `reasons` says why
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
-    └── PolicyDenied            a policy said no
+    ├── PolicyDenied            a policy said no
+    └── Refused                 a replay does not touch the world
+        ├── WriteRefused        a file outside the scratch folder; a PermissionError too
+        └── NetworkRefused      the network; a ConnectionRefusedError too
 
+    DeviationError              a replay asked what was not recorded: no Exception, since libraries catch those
     RecordingStopped            `strict`, inside a library: no Exception, since libraries catch those and try again
 
 Each class has a stable `code` for scripts, and each instance may carry a `hint` that says what to do next:
@@ -29,6 +34,7 @@ Each class has a stable `code` for scripts, and each instance may carry a `hint`
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 
@@ -165,6 +171,13 @@ class Altered(PlayheadError):
     default_hint = "`playhead verify RUN` says what was altered."
 
 
+class BadCassette(PlayheadError):
+    """A file is no cassette, or is not built as one: it is not read any further."""
+
+    code = "bad_cassette"
+    default_hint = "Take the file again from where it came from, or pack the run anew."
+
+
 class NotReplayable(PlayheadError):
     """Playback was refused. `reasons` holds the named reasons, most important first."""
 
@@ -219,6 +232,32 @@ class PolicyDenied(PlayheadError):
         self.reason = reason
 
 
+class Refused(PlayheadError):
+    """A replay does not touch the world; `target` is what would have been touched."""
+
+    code = "refused"
+
+    def __init__(self, message: str, *, target: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, detail={"target": target})
+        self.target = target
+
+
+class WriteRefused(Refused, PermissionError):
+    """A replay was about to write outside its scratch folder, in a way that cannot be turned there."""
+
+    code = "write_refused"
+    default_hint = "docs/guides/isolation.md says which ways of writing are turned to the scratch folder."
+    errno = errno.EACCES
+
+
+class NetworkRefused(Refused, ConnectionRefusedError):
+    """A replay was about to use the network."""
+
+    code = "network_refused"
+    default_hint = "A replay answers from the recording; what is not in it cannot be asked."
+    errno = errno.ECONNREFUSED
+
+
 class RecordingStopped(BaseException):
     """Under `strict`, something inside a library could not be recorded; `problem` says why.
 
@@ -233,3 +272,25 @@ class RecordingStopped(BaseException):
     def __str__(self) -> str:
         """Say what was not recorded, and why."""
         return f"{self.args[0]}: {self.problem}"
+
+
+class DeviationError(BaseException):
+    """A replay did something else than the run that it replays: `deviation` says what, as data.
+
+    No Exception: SDKs take those of their transport for a failing network, and try again.
+    """
+
+    code = "deviation"
+
+    def __init__(self, message: str, *, deviation: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.deviation = deviation or {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it pass between processes."""
+        return _rebuilt_deviation, (type(self), self.message, self.deviation)
+
+
+def _rebuilt_deviation(kind: type[DeviationError], message: str, deviation: dict[str, Any]) -> DeviationError:
+    return kind(message, deviation=deviation)

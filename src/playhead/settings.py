@@ -17,7 +17,8 @@ from playhead.errors import ConfigError
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off", ""})
 _REDACTING = ("redact_off", "redact_fields", "redact_patterns")
-_ONLY_IN_FILES = ("redact_patterns", "prices")
+_ONLY_IN_FILES = ("redact_patterns", "prices", "normalise")
+_NORMALISER = {"path": str, "pattern": str, "instead": str, "kinds": list, "names": list}
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,15 @@ class Settings:
     disabled: bool = False  # record nothing at all
     strict: bool = False  # raise when an event cannot be recorded, besides counting it
     git: bool = True  # note commit, branch and working-tree diff
+    cassettes: str = "auto"  # what the pytest plugin does: none, once, new, all; auto is once, and none under CI
     ambient: bool = True  # under `playhead record`: what clocks, random numbers, variables and files said
     redact_off: tuple[str, ...] = ()  # names of redaction rules that are switched off
     redact_fields: tuple[str, ...] = ()  # more names of fields whose values are secret
     redact_patterns: Mapping[str, str] = field(default_factory=dict)  # more rules: name = regular expression
     # US dollars for a million tokens: model = {input, cached, output}
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # what is volatile in questions: name = {path, pattern, instead, kinds, names}
+    normalise: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def store_root(self, start: Path | None = None) -> Path:
         """Return the absolute path of the store."""
@@ -163,6 +167,13 @@ def _checked(source: str, table: Mapping[str, Any]) -> dict[str, Any]:
                     f"{source}: prices must be a table of model = {{input = 2.5, cached = 1, output = 10}}"
                 )
             out[key] = {model: dict(item) for model, item in value.items()}
+        elif key == "normalise":
+            if not isinstance(value, Mapping) or not all(_is_normaliser(item) for item in value.values()):
+                raise ConfigError(
+                    f"{source}: normalise must be a table of name = {{path = '/…', pattern = '…', instead = '…', "
+                    "kinds = ['…'], names = ['…']}, each with a path or a pattern"
+                )
+            out[key] = {rule: dict(item) for rule, item in value.items()}
         elif not isinstance(value, type(default)):
             raise ConfigError(f"{source}: {name} must be a {type(default).__name__}, not {value!r}")
         else:
@@ -180,4 +191,13 @@ def _is_price(item: Any) -> bool:
         isinstance(item, Mapping)
         and {"input", "output"} <= set(item) <= {"input", "cached", "output"}
         and all(type(amount) in (int, float) and amount >= 0 for amount in item.values())
+    )
+
+
+def _is_normaliser(item: Any) -> bool:
+    return (
+        isinstance(item, Mapping)
+        and bool({"path", "pattern"} & set(item))
+        and all(isinstance(value, _NORMALISER.get(name, ())) for name, value in item.items())
+        and all(isinstance(one, str) for name in ("kinds", "names") for one in item.get(name, ()))
     )

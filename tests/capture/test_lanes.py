@@ -250,6 +250,22 @@ def test_generators_that_a_loop_closes_take_no_number() -> None:
     assert recorded(lambda: asyncio.run(main())) == {"dropped": "0", "after": "0.2.1", "left to the end": "0"}
 
 
+def test_tasks_that_the_collector_begins_take_no_number() -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    class Held:
+        def __del__(self) -> None:
+            tasks.append(asyncio.get_running_loop().create_task(asyncio.sleep(0)))
+
+    async def main() -> None:
+        held = Held()
+        del held
+        await asyncio.gather(*tasks, asyncio.to_thread(act, "after"))
+
+    assert recorded(lambda: asyncio.run(main())) == {"after": "0.1.1"}
+    assert len(tasks) == 1
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks start eagerly from 3.12 on")
 def test_tasks_that_start_eagerly_have_lanes(ends: list[tuple[str, str, str]]) -> None:
     async def work(name: str) -> None:

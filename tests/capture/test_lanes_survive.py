@@ -30,14 +30,18 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def run_of(tmp_path: Path, store: Path, code: str) -> tuple[playhead.Run, int, bytes]:
-    """Run a program under the launcher, and return its whole run, its exit code and what it complained about."""
+def run_of(tmp_path: Path, store: Path, code: str, gap: str = "") -> tuple[playhead.Run, int, bytes]:
+    """Run a program under the launcher, and return its whole run, its exit code and what it complained about.
+
+    `gap` is what is named as not captured, where anything is.
+    """
     path = tmp_path / "program.py"
     path.write_text(ACTS + code)
     ended, _, err = launched(store, [sys.executable, str(path)])
     run = only_run(store)
     assert_whole(run)
-    assert not [event.data for event in run.events() if event.kind == "gap.noted"]
+    gaps = [event.data for event in run.events() if event.kind == "gap.noted"]
+    assert [found["detail"]["where"].partition(" at ")[0] for found in gaps] == ([gap] if gap else [])
     return run, ended, err
 
 
@@ -61,7 +65,7 @@ while counted < 50:
 signal.setitimer(signal.ITIMER_REAL, 0)
 act(f"{number} {counted}")
 """
-    run, ended, err = run_of(tmp_path, store, code)
+    run, ended, err = run_of(tmp_path, store, code, "an alarm that repeats")
     assert (ended, err) == (0, b"")
     found = names(run)
     number, counted = map(int, found[-1].split())
@@ -291,5 +295,5 @@ act("before" if len(sys.argv) == 1 else "after")
 if len(sys.argv) == 1:
     os.execv(sys.executable, [sys.executable, __file__, "again"])
 """
-    run, ended, err = run_of(tmp_path, store, code)
+    run, ended, err = run_of(tmp_path, store, code, f"{Path(sys.executable).name}, by os.exec")
     assert (ended, err, run_lanes(run)) == (0, b"", {"before": "0", "after": "1"})

@@ -17,7 +17,7 @@ pytest.importorskip("openai")
 def test_the_demo_records_shows_plays_back_verifies_and_catches_tampering(shell, store):
     said = shell("demo", env={"OPENAI_API_KEY": ""})
     assert (said.code, said.err) == (0, "")
-    (run,) = FileStore(store).runs()
+    run, replay = FileStore(store).runs()
     line = next(line for line in said.out.splitlines() if "of the copy" in line).split()[1]
     for told in (
         f"recorded {run}",
@@ -26,10 +26,12 @@ def test_the_demo_records_shows_plays_back_verifies_and_catches_tampering(shell,
         "intact",
         "complete",
         f"edited: event {line} (line {int(line) + 1} of timeline.jsonl) was edited",
+        "faithful over the recorded surface: 12 of 12 calls answered from the tape, 0 live calls",
         "What to try next",
         "playhead record -- python your_agent.py",
     ):
         assert told in said.out
+    assert load(replay, store).events().__next__().data["origin"]["run"] == run
     after = said.out.partition("What to try next\n")[2].splitlines()
     assert len({line.index("playhead") - len(line.rpartition("playhead")[0].rpartition(" ")[2]) for line in after}) == 1
 
@@ -41,7 +43,8 @@ def test_only_complete_runs_are_left_and_no_copy(shell, store, tmp_path):
     assert said.code == 0
     document = said.json
     assert list(scratch.iterdir()) == []
-    assert list(FileStore(store).runs()) == [document["run"]]
+    assert list(FileStore(store).runs()) == [document["run"], document["replay"]["run"]]
+    assert document["replay"]["fidelity"]["verdict"] == "faithful"
     run = load(document["run"], store)
     assert run.readiness().replayable
     assert run.verify().completeness.verdict == "complete"
@@ -76,7 +79,7 @@ def test_the_demo_goes_to_the_store_that_was_named_also_inside_a_recorded_progra
     elsewhere = tmp_path / "elsewhere"
     said = shell("demo", "--json", "--store", str(elsewhere), env={"PLAYHEAD_RUN": "run_" + "0" * 26})
     assert said.code == 0
-    assert list(FileStore(elsewhere).runs()) == [said.json["run"]]
+    assert list(FileStore(elsewhere).runs()) == [said.json["run"], said.json["replay"]["run"]]
     assert not store.exists()
 
 

@@ -83,7 +83,7 @@ def test_a_setting_is_named_as_it_is_written_in_the_file(checks, store, sample, 
         ("[redact]\npaterns = {}\n", "redact.fields, redact.off, redact.patterns, strict"),
         ("[redact]\noff = 1\n", "redact.off must be a list of strings"),
         ("[redact]\npatterns = 1\n", "redact.patterns must be a table"),
-        ("strickt = true\n", "there is no setting 'strickt'; there are ambient, dir, "),
+        ("strickt = true\n", "there is no setting 'strickt'; there are ambient, cassettes, dir, "),
     ):
         (tmp_path / "playhead.toml").write_text(written)
         assert said in checks("--store", str(store))["settings"]["message"]

@@ -141,3 +141,22 @@ def test_a_run_that_another_one_made_is_marked(ask, shell, store):
     program = f"import playhead, subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])"
     assert shell("record", "--name", "outer", "--", sys.executable, "-c", program).code == 0
     assert sorted(line.split("  ")[1] for line in ask("ls").out.splitlines()[1:]) == ["outer", "↳ inner"]
+
+
+def test_a_replay_is_marked_costs_nothing_and_is_counted_only_where_that_is_asked_for(ask, shell, store):
+    program = (
+        "import playhead\n@playhead.tool\ndef add(a): return a + 1\n"
+        "with playhead.model_call(provider='openai', model='gpt-5', request='hi') as call:\n"
+        "    call.respond('ho', usage={'input': 10, 'output': 3})\n"
+        "add(1)"
+    )
+    assert shell("record", "--name", "sums", "--quiet", "--", sys.executable, "-c", program).code == 0
+    assert shell("replay", "@last", "--mode", "exact").code == 0
+    replay, original = ask("ls", "--json").json
+    assert (original["replay_of"], original["cost"] is None) == (None, False)
+    assert (replay["replay_of"], replay["cost"], replay["cost_unpriced"]) == (original["id"], None, [])
+    assert [line.split("  ")[1] for line in ask("ls").out.splitlines()[1:]] == ["↻ sums", "sums"]
+    for question in ("SELECT count(*) AS calls FROM calls WHERE kind = 'tool'", "slowest-tools", "tokens-by-model"):
+        assert ask("query", question, "--json").json[0]["calls"] == 1
+        assert ask("query", question, "--json", "--replays").json[0]["calls"] == 2
+    assert ask("query", "SELECT id FROM runs", "--json").json == [{"id": original["id"]}]

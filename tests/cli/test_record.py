@@ -49,7 +49,7 @@ def test_the_summary_says_how_it_ended_what_was_recorded_and_what_to_type_next(s
         f".playhead/runs/{run}",
         "next: playhead show run_",
         "playhead verify run_",
-        "playhead replay run_",
+        f"playhead replay {run} --mode exact\n",
     ):
         assert told in said.err
     assert "NOT" not in said.err

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 import playhead
+from playhead.cli.replay_text import lines
 
 
 def test_the_recorded_outcome_is_a_document_on_stdout(shell, sample):
@@ -98,7 +100,7 @@ def test_values_stay_in_their_json_form(ask, store):
     assert ask("replay", "@last").json["payload"] == {"data": {"$bytes": "AAE="}, "pair": {"$tuple": [1, 2]}}
 
 
-@pytest.mark.parametrize("mode", ["exact", "model", "step", "fork"])
+@pytest.mark.parametrize("mode", ["model", "step", "fork"])
 def test_modes_to_come_are_usage_errors(ask, sample, mode):
     said = ask("replay", "@last", "--mode", mode)
     assert said.code == 2
@@ -117,3 +119,31 @@ def test_playback_writes_nothing_but_the_index(shell, sample, store):
     assert shell("replay", sample).code == 0
     assert files() == before
     assert os.listdir(store.parent) == [".playhead"]
+
+
+REPORT: dict[str, Any] = {
+    "run": "run_b", "origin": {"run": "run_a"}, "mode": "exact", "live_calls": 0, "blocked": [], "cost_saved": None,
+    "integrity": {"verdict": "intact"}, "completeness": {"verdict": "complete"}, "isolation": "hooks", "folder": "",
+    "fidelity": {"verdict": "faithful", "claim": "faithful over the recorded surface", "first": None, "count": 0},
+    "waived": [],
+    "surface": {
+        "taped": 1, "calls": 1, "not_captured": [], "written": [], "code_changed": [], "stalls": [], "drift": [],
+        "normalised": 0, "not_compared": [],
+    },
+}  # fmt: skip
+
+
+def test_a_report_says_how_many_questions_matched_only_after_normalising():
+    assert not any("normalis" in line for line in lines(REPORT))
+    told = lines({**REPORT, "surface": {**REPORT["surface"], "normalised": 2}})
+    assert any("2 questions matched only after normalising" in line for line in told)
+
+
+def test_a_report_counts_what_was_answered_from_elsewhere_and_names_the_first():
+    drift = [{"source": f"os.environ {'x' * 300}", "where": f"agent.py:{n}", "count": 2} for n in range(9)]
+    (told,) = [
+        line for line in lines({**REPORT, "surface": {**REPORT["surface"], "drift": drift}}) if "elsewhere" in line
+    ]
+    assert told.startswith("  answered from elsewhere: 18 questions: os.environ ")
+    assert told.endswith("and 7 more (--json)")
+    assert len(told) < 350

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
@@ -94,3 +95,39 @@ def test_a_child_run_says_whether_it_was_watched(shell, store, tmp_path):
     assert shell("record", "--quiet", "--", sys.executable, "program.py").code == 0
     found = [playhead.load(folder.name).event(0).data for folder in sorted((store / "runs").iterdir())]
     assert [(bool(data.get("origin")), data["ambient"]) for data in found] == [(False, True), (True, True)]
+
+
+@pytest.fixture
+def replayed(shell, store):
+    """Record a program that reads a file which nobody watches, and return a function that replays it."""
+    (store.parent / "program.py").write_text("import sys\nprint('hello', *sys.argv[1:])\n")
+
+    def replay(*arguments: str) -> str:
+        shell("replay", "@last", "--mode", "exact", "--", sys.executable, "program.py", *arguments)
+        return shell("ls", "--json").json[0]["id"]
+
+    assert shell("record", "--quiet", "--", sys.executable, "program.py").code == 0
+    return replay
+
+
+def test_a_replay_says_what_it_replays_and_how_the_two_compare(ask, shell, store, replayed):
+    original = playhead.load("@last", store).id
+    same, other = replayed(), replayed("world")
+    facts = header(ask("show", same).out)
+    assert facts["replays"].startswith(f"{original} (exact), up to event ")
+    assert facts["record"].endswith("fidelity: faithful")
+    assert facts["fidelity"] == f"faithful over the recorded surface, that of {original} (exact)"
+    assert ask("show", same, "--json").json["readiness"]["fidelity"] == "faithful"
+    said = ask("verify", other)
+    assert "fidelity     deviated" in said.out
+    assert "stdout differs: line 1 was hello, and is hello world" in " ".join(said.out.split())
+    found = ask("verify", other, "--json").json["fidelity"]
+    assert (found["verdict"], found["count"], found["of"]) == ("deviated", 1, original)
+
+
+def test_a_replay_without_its_original_is_not_compared(ask, store, replayed):
+    original, replay = playhead.load("@last", store).id, replayed()
+    shutil.rmtree(store / "runs" / original)
+    found = ask("verify", replay, "--json").json["fidelity"]
+    assert found["verdict"] == "not_compared"
+    assert original in found["why"]

@@ -40,6 +40,9 @@ DESIGN = [
     "ci.reported",
     "note.added",
     "gap.noted",
+    "replay.deviated",
+    "replay.reported",
+    "run.graded",
 ]
 
 MAIN_FIELDS = {
@@ -93,9 +96,9 @@ def test_opening_and_closing_kinds_are_paired() -> None:
 @pytest.mark.parametrize("kind", DESIGN)
 def test_fields_of_a_newer_release_do_not_stop_an_older_one(kind: str) -> None:
     required: dict[str, Any] = {
-        "name": "n", "status": "ok", "outcome": "ok", "why": "w", "seq": 0, "path": "/", "method": "GET", "url": "u", "argv": [],
+        "name": "n", "type": "changed", "status": "ok", "outcome": "ok", "why": "w", "seq": 0, "path": "/", "method": "GET", "url": "u", "argv": [],
         "stream": "stdout", "text": "t", "capability": "c", "decision": "allow", "digest": "d", "size": 0, "what": "w", "target": "t",
-        "commit": "c", "reason": "r",
+        "commit": "c", "reason": "r", "verdict": "reproduced",
     }  # fmt: skip
     payload = kinds.PAYLOADS[kind]
     needed = {field.name for field in msgspec.structs.fields(payload) if field.required}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.matrix.harness import Entry, Ran, ran
+from tests.matrix.harness import Entry, Ran, Replayed, ran, replayed
 
 
 class Runs:
@@ -13,6 +13,7 @@ class Runs:
 
     def __init__(self, chosen: dict[Entry, list[str]], folder: Path) -> None:
         self._chosen, self._folder = chosen, folder
+        self._replayed: dict[Entry, Replayed] = {}
         self._done: dict[tuple[Entry, bool], Ran] = {}
 
     def bare(self, entry: Entry) -> Ran:
@@ -22,6 +23,12 @@ class Runs:
     def recorded(self, entry: Entry) -> Ran:
         """Return what it does under a recording."""
         return self._ran(entry, True)
+
+    def replayed(self, entry: Entry) -> Replayed:
+        """Return what it does when that is replayed."""
+        if entry not in self._replayed:
+            self._replayed[entry] = replayed(entry, self._chosen[entry], self._folder)
+        return self._replayed[entry]
 
     def _ran(self, entry: Entry, recorded: bool) -> Ran:
         if (entry, recorded) not in self._done:

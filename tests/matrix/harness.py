@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from tests.matrix.answers import Answers
 from tests.matrix.environments import Environment, Unavailable, environment
+from tests.replay.clients.replaying import replay
 
 from playhead.testing import Exchange, ScriptedProvider, read_log
 
@@ -114,10 +115,11 @@ def _printed(
     """Run a program to its end and return what it printed, without what differs between any two runs."""
     python = str(chosen.python)
     launcher = [python, "-m", "playhead", "record", "--name", "matrix", "--"] if recorded else []
+    (place / "root").write_text(root)
     done = subprocess.run(
         [*launcher, python, str(entry.path), root, ",".join(scenarios)],
         cwd=place,
-        env=chosen.variables() | {"PLAYHEAD_DIR": str(place / ".playhead"), "MCP_LOG": str(place / "calls.jsonl")},
+        env=_variables(chosen, place),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -127,8 +129,40 @@ def _printed(
     (place / "stderr").write_text(done.stderr, "utf-8")
     if done.returncode != 0:
         raise AssertionError(f"{entry.program} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+    return _constant(done.stdout, root)
+
+
+def _variables(chosen: Environment, place: Path) -> dict[str, str]:
+    return chosen.variables() | {"PLAYHEAD_DIR": str(place / ".playhead"), "MCP_LOG": str(place / "calls.jsonl")}
+
+
+def _constant(printed: str, root: str) -> str:
     port = root.rpartition(":")[2]
-    return re.sub(rf"\b{port}\b", "PORT", _VARYING.sub("…", done.stdout))
+    return re.sub(rf"\b{port}\b", "PORT", _VARYING.sub("…", printed))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of the replay of a program, with nobody there to answer it."""
+
+    outcomes: dict[str, dict[str, Any]]
+    report: dict[str, Any]
+
+
+def replayed(entry: Entry, scenarios: Sequence[str], folder: Path) -> Replayed:
+    """Replay what was recorded of a program, or return what came of it when another test has done so."""
+    ran(entry, scenarios, True, folder)
+    place = folder / f"{entry.program}-{entry.environment}-recorded"
+    with open(place / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "replayed.json").exists():
+            chosen = made(entry.environment)
+            found = replay(place, chosen.python, _variables(chosen, place))
+            (place / "report.json").write_text(json.dumps(found.report), "utf-8")
+            (place / "replayed.json").write_text(_constant(found.output, (place / "root").read_text()), "utf-8")
+    return Replayed(
+        json.loads((place / "replayed.json").read_text("utf-8")), json.loads((place / "report.json").read_text("utf-8"))
+    )
 
 
 @contextlib.contextmanager

@@ -17,8 +17,17 @@ _TIMEOUT_S = 1200
 @pytest.mark.parametrize("environment", FRAMEWORKS)
 @pytest.mark.parametrize("name", TESTS)
 def test_tools_and_steps_of_a_framework_are_told(name: str, environment: str) -> None:
+    _run_tests(f"tests/capture/frameworks/test_{name}.py", environment)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("environment", FRAMEWORKS)
+def test_agents_of_a_framework_are_replayed(environment: str) -> None:
+    _run_tests("tests/replay/test_frameworks.py", environment)
+
+
+def _run_tests(file: str, environment: str) -> None:
     chosen = made(environment)
-    file = f"tests/capture/frameworks/test_{name}.py"
     # The frameworks warn of their own plans; a plugin that they brought along is none of these tests.
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:asyncio", "-o", "filterwarnings=ignore"]
     done = subprocess.run(

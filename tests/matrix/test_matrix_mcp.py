@@ -11,6 +11,7 @@ from tests.matrix.harness import made
 
 _TIMEOUT_S = 900
 TESTS = [f"tests/capture/frameworks/test_mcp_{name}.py" for name in ("client", "messages")]
+TESTS.append("tests/replay/test_mcp.py")
 
 
 @pytest.mark.matrix

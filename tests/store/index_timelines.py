@@ -80,12 +80,12 @@ class Timeline:
         return self
 
 
-def rich(root: Path, number: int = 1) -> Timeline:
-    """Write a run that has a row in every table."""
+def rich(root: Path, number: int = 1, **more: Any) -> Timeline:
+    """Write a run that has a row in every table; `more` is what else `run.started` says."""
     run = Timeline(
         root, number, name="fix-login", envelope_hash="e" * 64, agent={"name": "fixer", "version": "2.0"},
         git={"commit": "c0ffee12", "branch": "main", "dirty": True}, ci={"provider": "github", "run_id": "77"},
-        tags={"team": "red", "who": "ann"}, external_id="trace-9",
+        tags={"team": "red", "who": "ann"}, external_id="trace-9", **more,
     )  # fmt: skip
     run.add("step.started", {"name": "plan", "attempt": 2}, span="p", parent="root")
     run.call(

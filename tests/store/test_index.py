@@ -306,3 +306,20 @@ def test_a_query_can_take_json_columns_apart(root: Path) -> None:
 def test_text_that_is_not_utf8_is_shown_as_well_as_it_can_be(root: Path) -> None:
     with Index(root) as index:
         assert index.query("SELECT CAST(x'41ff42' AS TEXT)")[1] == [("A\ufffdB",)]
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+def test_exact_replays_can_be_left_out_of_every_table(root: Path, place: str) -> None:
+    if place == "memory":
+        layout.index(root).mkdir()  # no file can be made there
+    original = rich(root, 1)
+    replay = rich(root, 2, origin={"run": original.id, "mode": "exact", "at": 3})
+    child = rich(root, 3, origin={"run": original.id, "mode": "child"})
+    with Index(root) as index:
+        for table in TABLES:
+            column = "id" if table == "runs" else "run"
+            sql = f"SELECT DISTINCT {column} FROM {table} ORDER BY 1"
+            assert index.query(sql, replays=False)[1] == [(original.id,), (child.id,)]
+            assert index.query(sql)[1] == [(original.id,), (replay.id,), (child.id,)]
+        child.add("note.added").note("close")
+        assert index.list_runs()[0]["events"] == 19  # the index itself still writes

@@ -22,11 +22,13 @@ from playhead.capture.request import Envelope, hash_of
 from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadError, RunNotFound, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import Event, run_of
-from playhead.ledger.verify import Verification
+from playhead.ledger.verify import Integrity, Verification
 from playhead.replay.playback import PlaybackResult, hashes_of, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
 from playhead.store.base import Store
+from playhead.store.cassettes.form import form_of
+from playhead.store.cassettes.reading import Cassette, is_cassette
 from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
@@ -164,9 +166,14 @@ def open_index(store: FileStore) -> Index:
 
 
 def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
-    """Find a run by id, unique prefix, name (its latest run), `@last`, `@last~1`, external id, or path."""
+    """Find a run by id, unique prefix, name (its latest run), `@last`, `@last~1`, external id, or path.
+
+    A cassette is checked wholly before anything of it is used; BadCassette or Altered where it is not what was packed.
+    """
     found = load_all(reference, store)
-    if len(found) > 1:
+    if isinstance(cassette := found[0].store, Cassette):
+        cassette.check()
+    elif len(found) > 1:
         file, ids = shlex.quote(str(reference)), [run.id for run in found]
         raise AmbiguousRun(
             f"{reference} holds {len(ids)} runs: {', '.join(ids[:5])}{', …' if ids[5:] else ''}",
@@ -177,7 +184,10 @@ def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
 
 
 def load_all(reference: str | Path, store: Store | str | Path | None = None) -> list[Run]:
-    """Find the run that a reference names; all of them, where it is a file to which several were exported."""
+    """Find the run that a reference names; all of them, where it is a file that holds several.
+
+    Of a cassette only the structure is checked, so that `verify` can say what is wrong with the rest.
+    """
     if store is not None and not isinstance(store, (str, Path)):
         return [_load_by_id(store, str(reference))]
     files = open_store(store)
@@ -185,6 +195,7 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
     if not isinstance(reference, (str, Path)) or not text:
         raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
     is_path = isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", "..")
+    is_path = is_path or form_of(Path(text)) is not None
     if is_path and (isinstance(reference, Path) or os.path.isfile(text) or layout.timeline(Path(text)).exists()):
         return _load_path(Path(text), files)
     if not _is_text(text):
@@ -230,6 +241,9 @@ def _look_up(index: Index, text: str) -> str | None:
 
 
 def _load_path(path: Path, files: FileStore) -> list[Run]:
+    if path.is_file() and is_cassette(path):
+        cassette = Cassette(path)
+        return [Run(cassette, taped.run) for taped in cassette.header.runs]
     if path.is_file() and (path.name != layout.TIMELINE or not layout.artifacts_dir(path.parent).is_dir()):
         return [Run(ExportedRun(path, part, blobs_from=files.root), part.run) for part in parts(path)]
     folder = path.parent if path.name == layout.TIMELINE else path
@@ -307,11 +321,34 @@ def _check_status(status: str | None) -> None:
 
 def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:
     """Check one run: `playhead.verify("@last").integrity.verdict`."""
-    return (run if isinstance(run, Run) else load(run)).verify(deep=deep)
+    if isinstance(run, Run):
+        return run.verify(deep=deep)
+    if isinstance(load_all(run)[0].store, Cassette):
+        return verify_all(run, deep=deep)[0][0]
+    return load(run).verify(deep=deep)
+
+
+def verify_all(
+    reference: str | Path, store: str | Path | None = None, *, deep: bool = False
+) -> list[tuple[Verification, Run]]:
+    """Check every run that a reference names; of a cassette also what no line tells of: header and contents."""
+    judged = [(run.verify(deep=deep), run) for run in load_all(reference, store)]
+    cassette = judged[0][1].store
+    if isinstance(cassette, Cassette) and all(one.integrity.verdict == "intact" for one, _ in judged):
+        try:
+            cassette.check()
+        except PlayheadError as problem:
+            first = judged[0][0]
+            if first.completeness.verdict != "missing":  # else that says it all
+                first.level = "broken"
+                first.integrity = Integrity(verdict="broken", at=0, reason="bad_cassette", message=problem.message)
+    return judged
 
 
 def _known_head(store: Store, run: str) -> tuple[int, str] | None:
-    """Ask the index what head it saw; None where there is no index or it cannot be read."""
+    """Ask the index what head it saw, or a cassette what it is pinned to; None where there is neither."""
+    if isinstance(store, Cassette):
+        return store.head(run)
     if type(store) is not FileStore or not layout.index(store.root).is_file():
         return None
     with open_index(store) as index:

@@ -12,13 +12,14 @@ from typing import Any, Literal, TypeVar, cast, overload
 from playhead import _limits
 from playhead.capture import guard, reads, snapshots
 from playhead.capture.arguments import arguments_of, is_method
+from playhead.capture.around import around
 from playhead.capture.guard import RecordingWarning
 from playhead.capture.opening import default_settings
 from playhead.capture.record import Record
 from playhead.capture.redact import make_known
 from playhead.capture.request import Envelope
 from playhead.capture.scope import Policy, Scope, live, policies
-from playhead.capture.spans import ModelCall, Span, Step, ToolCall, around
+from playhead.capture.spans import ModelCall, Span, Step, ToolCall
 from playhead.errors import BadName, PolicyDenied, UsageError
 from playhead.event import kinds
 from playhead.event.plain import fields_of

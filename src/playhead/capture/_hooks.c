@@ -13,7 +13,7 @@
 
 enum sort { AGENT, PASSES, INFRASTRUCTURE, OURS }; /* as in callers.py */
 enum form { NS, INT, BYTES, VALUES };              /* how the values of a group are kept, as in event/reads.py */
-enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL, STDIN };
+enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL, STDIN, REPLACE };
 
 #define GROUPS_MAX 52 /* as many as there are letters for the order */
 #define TEXT_MAX (48 * 1024)
@@ -663,6 +663,9 @@ reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyO
         }
         PyObject *around = PyFrame_GetGlobals(at);
         sort = sort_by(around, &name);
+        if (sort == INFRASTRUCTURE && PyUnicode_CompareWithASCIIString(passed, "logging") == 0) {
+            sort = AGENT; /* what it logs goes where the agent wants it */
+        }
         if (sort == PASSES) {
             Py_SETREF(code, PyFrame_GetCode(at));
             Py_SETREF(passed, Py_NewRef(name));
@@ -686,14 +689,15 @@ reader(PyObject *globals, PyObject *frame, PyObject *slot_of, PyObject **of, PyO
 
 /* ---- the functions that are watched ---- */
 
-#define SLOTS 40 /* of each calling convention */
+#define SLOTS 64 /* of each calling convention */
 
 typedef struct {
     PyMethodDef *method; /* NULL: free */
     PyCFunction original;
     PyObject *of;     /* the name of the source */
     PyObject *only;   /* a list of the objects whose method is watched, where it is not that of all; else NULL */
-    PyObject *notice; /* of CALL: what to call with (of, by, pack, span, self, args, kwargs, result, error) */
+    PyObject *notice; /* of CALL: what to call with (of, by, pack, span, self, args, kwargs, result, error); of REPLACE: what
+                       * to call instead */
     int what;
 } Slot;
 
@@ -951,6 +955,50 @@ complain(void)
 
 static PyObject *clock_now, *localtime_code, *urandom_code; /* the originals, called where a source is replaced */
 
+static int64_t skipped_ns; /* time that a replay has jumped over: for what waits below the program, it has passed */
+
+/* Add that to what a clock says to those who wait in the name of the program. Steals the reference. */
+static PyObject *
+with_skipped(Slot *slot, PyObject *result)
+{
+    if (result == NULL || skipped_ns == 0 || (slot->what != SECONDS && slot->what != NANOSECONDS) ||
+        strncmp(PyUnicode_AsUTF8(slot->of), "time.monotonic", 14) != 0) {
+        return result;
+    }
+    PyObject *later = NULL;
+    if (PyFloat_Check(result)) {
+        later = PyFloat_FromDouble(PyFloat_AS_DOUBLE(result) + (double)skipped_ns / 1e9);
+    }
+    else {
+        int64_t now = PyLong_AsLongLong(result);
+        later = PyErr_Occurred() ? NULL : PyLong_FromLongLong(now + skipped_ns);
+    }
+    Py_DECREF(result);
+    return later;
+}
+
+static PyObject *answer; /* what to ask before the world is asked: a replay answers; None without one */
+
+/* Ask a replay what a function gave back when it was recorded. A new reference, Py_NotImplemented where it does not know or
+ * there is none, NULL with the error set that was raised then. */
+static PyObject *
+answered(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
+{
+    PyObject *args, *named, *found = NULL;
+    if (answer == Py_None) {
+        return Py_NewRef(Py_NotImplemented);
+    }
+    PyObject *what = PyLong_FromLong(slot->what);
+    PyObject *owner = given->self != NULL ? given->self : Py_None; /* functions of Rust belong to nothing */
+    if (what != NULL && arguments(slot, given, &args, &named) == 0) {
+        found = PyObject_CallFunctionObjArgs(answer, of, by, (PyObject *)pack, what, owner, args, named, NULL);
+        Py_DECREF(args);
+        Py_DECREF(named);
+    }
+    Py_XDECREF(what);
+    return found;
+}
+
 /* Read the clock for a function that would read it by itself, and hand it over. NULL with an error set. */
 static PyObject *
 with_clock(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
@@ -962,11 +1010,18 @@ with_clock(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
         (PyTuple_GET_SIZE(args) > place && (by_tuple || PyTuple_GET_ITEM(args, place) != Py_None))) {
         return invoke(slot, given);
     }
-    if ((now = PyObject_CallNoArgs(clock_now)) == NULL) {
+    now = answered(slot, given, pack, of, by);
+    if (now == Py_NotImplemented) {
+        Py_SETREF(now, PyObject_CallNoArgs(clock_now));
+    }
+    if (now == NULL) {
         return NULL;
     }
     int64_t number = PyLong_AsLongLong(now) / 1000000000 * 1000000000;
     Py_DECREF(now);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
     if (add_number(pack, of, by, NS, number) < 0 && complain() < 0) {
         return NULL;
     }
@@ -997,7 +1052,10 @@ with_seed(Slot *slot, Given *given, Pack *pack, PyObject *of, PyObject *by)
     if (slot->method->ml_flags != METH_FASTCALL || count > 1 || (count == 1 && values[0] != Py_None)) {
         return invoke(slot, given);
     }
-    PyObject *bytes = PyObject_CallFunction(urandom_code, "i", 32);
+    PyObject *bytes = answered(slot, given, pack, of, by);
+    if (bytes == Py_NotImplemented) {
+        Py_SETREF(bytes, PyObject_CallFunction(urandom_code, "i", 32));
+    }
     if (bytes == NULL || !PyBytes_Check(bytes)) {
         Py_XDECREF(bytes);
         return NULL;
@@ -1028,7 +1086,8 @@ tell(Slot *slot, Given *given, Pack *pack, PyObject *span, PyObject *of, PyObjec
         PyErr_NormalizeException(&type, &error, &trace);
     }
     if (arguments(slot, given, &args, &named) == 0) {
-        done = PyObject_CallFunctionObjArgs(slot->notice, of, by, (PyObject *)pack, span ? span : Py_None, given->self, args,
+        done = PyObject_CallFunctionObjArgs(slot->notice, of, by, (PyObject *)pack, span ? span : Py_None,
+                                            given->self != NULL ? given->self : Py_None, args,
                                             named, result ? result : Py_None, error ? error : Py_None, NULL);
         Py_DECREF(args);
         Py_DECREF(named);
@@ -1078,9 +1137,35 @@ is_among(PyObject *list, PyObject *object)
     return 0;
 }
 
+/* Call something else instead of a function, whoever calls it: with the object as its first argument where it is a method. */
+static PyObject *
+replaced(Slot *slot, Given *given)
+{
+    PyObject *args, *named, *result = NULL;
+    if (arguments(slot, given, &args, &named) < 0) {
+        return NULL;
+    }
+    if (given->self != NULL && !PyModule_Check(given->self)) {
+        PyObject *all = PyTuple_New(PyTuple_GET_SIZE(args) + 1);
+        for (Py_ssize_t i = 0; all != NULL && i < PyTuple_GET_SIZE(all); i++) {
+            PyTuple_SET_ITEM(all, i, Py_NewRef(i == 0 ? given->self : PyTuple_GET_ITEM(args, i - 1)));
+        }
+        Py_SETREF(args, all);
+    }
+    if (args != NULL) {
+        result = PyObject_Call(slot->notice, args, named == Py_None ? NULL : named);
+    }
+    Py_XDECREF(args);
+    Py_DECREF(named);
+    return result;
+}
+
 static PyObject *
 watched(Slot *slot, Given *given)
 {
+    if (slot->what == REPLACE) {
+        return replaced(slot, given);
+    }
     if (!watching || inside || (slot->only != NULL && !is_among(slot->only, given->self)) ||
         (slot->what == STDIN && !of_stdin(slot, given))) {
         return invoke(slot, given);
@@ -1104,7 +1189,7 @@ watched(Slot *slot, Given *given)
         inside = 0;
         Py_XDECREF(pack);
         Py_XDECREF(span);
-        return invoke(slot, given);
+        return with_skipped(slot, invoke(slot, given));
     }
     if (pack->count == 0 && span != NULL) {
         Py_XSETREF(pack->span, Py_NewRef(span));
@@ -1118,15 +1203,21 @@ watched(Slot *slot, Given *given)
         break;
     case CALL:
     case STDIN:
-        inside = 0; /* it may call Python code, whose own reads are its own */
-        result = invoke(slot, given);
-        inside = 1;
+        if ((result = answered(slot, given, pack, of, by)) == Py_NotImplemented) {
+            Py_DECREF(result);
+            inside = 0; /* it may call Python code, whose own reads are its own */
+            result = invoke(slot, given);
+            inside = 1;
+        }
         if (tell(slot, given, pack, span, of, by, result) < 0) {
             Py_CLEAR(result);
         }
         break;
     default:
-        result = invoke(slot, given);
+        if ((result = answered(slot, given, pack, of, by)) == Py_NotImplemented) {
+            Py_DECREF(result);
+            result = invoke(slot, given);
+        }
         if (result != NULL && keep(slot, pack, of, by, result) < 0 && complain() < 0) {
             Py_CLEAR(result);
         }
@@ -1144,7 +1235,9 @@ static Slot of_two[SLOTS], of_three[SLOTS], of_four[SLOTS], of_five[SLOTS];
 
 #define FOR_ALL(X)                                                                                                        \
     X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20)   \
-    X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31) X(32) X(33) X(34) X(35) X(36) X(37) X(38) X(39)
+    X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31) X(32) X(33) X(34) X(35) X(36) X(37) X(38) X(39)    \
+    X(40) X(41) X(42) X(43) X(44) X(45) X(46) X(47) X(48) X(49) X(50) X(51) X(52) X(53) X(54) X(55) X(56) X(57) X(58)     \
+    X(59) X(60) X(61) X(62) X(63)
 #define TWO(n)                                                                                                            \
     static PyObject *two_##n(PyObject *self, void *a)                                                                     \
     {                                                                                                                     \
@@ -1233,12 +1326,19 @@ hooks_watch(PyObject *Py_UNUSED(module), PyObject *args)
     }
     for (int i = 0; i < SLOTS; i++) {
         if (method->ml_meth == (PyCFunction)codes[family][i]) {
-            Py_RETURN_NONE; /* it is watched already: its module was loaded once more */
+            if (what == REPLACE && families[family][i].what != REPLACE) {
+                PyErr_Format(PyExc_RuntimeError, "%R is watched already, and what is watched has to stay on top", function);
+                return NULL;
+            }
+            if (what == REPLACE || families[family][i].what != REPLACE) {
+                Py_RETURN_NONE; /* it is watched already: its module was loaded once more */
+            }
         }
     }
     for (int i = 0; i < SLOTS; i++) {
         Slot *slot = families[family] + i;
-        if (slot->method == NULL || slot->method == method) { /* one that was watched before gets its own again */
+        /* One that was watched before gets its own again. */
+        if (slot->method == NULL || (slot->method == method && (slot->what == REPLACE) == (what == REPLACE))) {
             Py_XSETREF(slot->of, Py_NewRef(of));
             PyUnicode_InternInPlace(&slot->of);
             Py_XSETREF(slot->only, only == Py_None ? NULL : Py_NewRef(only));
@@ -1261,11 +1361,86 @@ hooks_restore(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     for (int family = 0; family < 4; family++) {
         for (int i = 0; i < SLOTS; i++) {
             Slot *slot = families[family] + i;
-            if (slot->method != NULL && slot->method->ml_meth == (PyCFunction)codes[family][i]) {
+            if (slot->method != NULL && slot->what != REPLACE && slot->method->ml_meth == (PyCFunction)codes[family][i]) {
                 slot->method->ml_meth = slot->original;
             }
         }
     }
+    Py_RETURN_NONE;
+}
+
+/* Put back what was replaced, also from below what is watched. */
+static PyObject *
+hooks_put_back(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    for (int family = 0; family < 4; family++) {
+        for (int i = 0; i < SLOTS; i++) {
+            Slot *slot = families[family] + i;
+            if (slot->method == NULL || slot->what != REPLACE) {
+                continue;
+            }
+            PyCFunction code = (PyCFunction)codes[family][i];
+            if (slot->method->ml_meth == code) {
+                slot->method->ml_meth = slot->original;
+            }
+            for (int j = 0; j < SLOTS; j++) {
+                Slot *above = families[family] + j;
+                if (above->method == slot->method && above->what != REPLACE && above->original == code) {
+                    above->original = slot->original;
+                }
+            }
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* Return a function that does what another one did before it was replaced. */
+static PyObject *
+hooks_original(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    PyMethodDef *method = method_of(function);
+    if (method == NULL) {
+        return NULL;
+    }
+    for (int family = 0; family < 4; family++) {
+        for (int i = 0; i < SLOTS; i++) {
+            Slot *slot = families[family] + i;
+            if (slot->method != method || slot->what != REPLACE) {
+                continue;
+            }
+            PyMethodDef *plain = PyMem_Malloc(sizeof *plain); /* it lives as long as anybody may have the function */
+            if (plain == NULL) {
+                return PyErr_NoMemory();
+            }
+            *plain = *method;
+            plain->ml_meth = slot->original;
+            if (PyCFunction_Check(function)) {
+                PyCFunctionObject *known = (PyCFunctionObject *)function;
+                return PyCMethod_New(plain, PyCFunction_GET_SELF(function), known->m_module, PyCFunction_GET_CLASS(function));
+            }
+            return Py_IS_TYPE(function, &PyClassMethodDescr_Type)
+                       ? PyDescr_NewClassMethod(PyDescr_TYPE(function), plain)
+                       : PyDescr_NewMethod(PyDescr_TYPE(function), plain);
+        }
+    }
+    return Py_NewRef(function);
+}
+
+static PyObject *
+hooks_skip(PyObject *Py_UNUSED(module), PyObject *nanoseconds)
+{
+    int64_t more = PyLong_AsLongLong(nanoseconds);
+    if (more == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    skipped_ns += more;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+hooks_answer_with(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    Py_XSETREF(answer, Py_NewRef(given));
     Py_RETURN_NONE;
 }
 
@@ -1506,10 +1681,52 @@ hooks_exit(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return Py_BuildValue("iO", exit_number, exit_text ? exit_text : Py_None);
 }
 
+/* ---- objects that are hashed by the order in which they were first asked for it: hashing.py says why ---- */
+
+static PyObject *hash_text;
+static Py_hash_t next_hash = 1;
+
+static Py_hash_t
+hash_in_order(PyObject *self)
+{
+    PyObject *known = PyObject_GetAttr(self, hash_text);
+    if (known == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
+            return -1;
+        }
+        PyErr_Clear();
+        known = PyLong_FromSsize_t(next_hash++);
+        if (known == NULL || PyObject_SetAttr(self, hash_text, known) < 0) {
+            Py_XDECREF(known);
+            return -1;
+        }
+    }
+    Py_hash_t hash = PyLong_AsSsize_t(known);
+    Py_DECREF(known);
+    return hash;
+}
+
+static PyObject *
+hooks_hash_by_order(PyObject *Py_UNUSED(module), PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "not a type");
+        return NULL;
+    }
+    ((PyTypeObject *)type)->tp_hash = hash_in_order;
+    PyType_Modified((PyTypeObject *)type);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"hash_by_order", hooks_hash_by_order, METH_O, "Hash the objects of a type by the order in which they were made."},
     {"prepare", hooks_prepare, METH_VARARGS, "Take what is needed of Python, once."},
     {"watch", hooks_watch, METH_VARARGS, "Watch a function: (function, of, what, only, notice)."},
     {"restore", hooks_restore, METH_NOARGS, "Watch nothing any more."},
+    {"put_back", hooks_put_back, METH_NOARGS, "Put back what was replaced."},
+    {"original", hooks_original, METH_O, "Return what a function was before it was replaced."},
+    {"skip", hooks_skip, METH_O, "Let time have passed, in nanoseconds, for those who wait below the program."},
+    {"answer_with", hooks_answer_with, METH_O, "Ask this before the world: (of, by, pack, what, self, args, kwargs)."},
     {"listen", hooks_listen, METH_O, "Say how many want to know; with 0 nothing is looked at."},
     {"process", hooks_process, METH_O, "Give the lane of what no context has a lane for; None for none."},
     {"here", hooks_here, METH_VARARGS, "Say where a read by a frame would be kept: (of, by, pack, span), or None."},
@@ -1540,11 +1757,13 @@ PyInit__hooks(void)
     today_text = PyUnicode_InternFromString("datetime.date.today");
     now_text = PyUnicode_InternFromString("datetime.datetime.today");
     unnamed_text = PyUnicode_InternFromString("?");
+    hash_text = PyUnicode_InternFromString("_playhead_hash");
     process_lane = Py_NewRef(Py_None);
+    answer = Py_NewRef(Py_None);
     ways = PyDict_New();
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || name_text == NULL || reads_text == NULL || bytes_text == NULL || zoned_text == NULL || today_text == NULL || now_text == NULL ||
-        unnamed_text == NULL || ways == NULL ||
+        unnamed_text == NULL || hash_text == NULL || ways == NULL ||
         PyModule_AddType(module, &TapType) < 0 || PyModule_AddType(module, &PackType) < 0) {
         Py_XDECREF(module);
         return NULL;

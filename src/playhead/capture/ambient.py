@@ -20,7 +20,19 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import _launched
 from playhead._ids import is_run_id
-from playhead.capture import children, clients, effects, environment, hooks, lanes, reads, scope, telling, variables
+from playhead.capture import (
+    children,
+    clients,
+    effects,
+    environment,
+    hashing,
+    hooks,
+    lanes,
+    reads,
+    scope,
+    telling,
+    variables,
+)
 from playhead.capture.children import Handed
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
@@ -105,6 +117,7 @@ def _join(run: str, report: str) -> None:
 
 def _speak(process: scope.Ambient) -> None:
     """Let the whole process speak in a lane."""
+    hashing.install()
     scope.set_ambient(process)
     hooks.process(process.lane)
 

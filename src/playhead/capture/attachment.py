@@ -31,7 +31,7 @@ class Heard:
 class Attachment:
     """The launcher's side of attaching."""
 
-    def __init__(self, ear: str, rules: str, seed: str, hidden: str, run: Path) -> None:
+    def __init__(self, ear: str, rules: str, seed: str, hidden: str, run: Path, plan: str = "") -> None:
         # In the store, so that a launcher that is killed leaves nothing elsewhere. A path that cannot be handed on is
         # of no use to anybody.
         place = None if os.pathsep in str(run) else run.absolute()
@@ -49,12 +49,13 @@ class Attachment:
             rules,
             seed,
             hidden,
+            plan,
             tuple(_packages()),
         )
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return what to set for the program; nothing where a path cannot be written into a search path."""
-        paths = (_FOLDER, self._handed.report, *self._handed.packages)
+        paths = (_FOLDER, self._handed.report, self._handed.plan, *self._handed.packages)
         return {} if any(os.pathsep in path for path in paths) else self._handed.variables(environment)
 
     def hear(self) -> Heard:

@@ -14,39 +14,58 @@ from types import FrameType
 from typing import Any
 
 from playhead.capture import callers, forks, guard
+from playhead.errors import Refused
 
 Listener = Callable[[tuple[Any, ...]], object]
 
 _PROBE = "playhead.probe"
 
 _listeners: dict[str, tuple[Listener, ...]] = {}
+_last: dict[str, tuple[Listener, ...]] = {}  # those that are called after all others
+_quiet: list[Callable[[tuple[Any, ...]], bool]] = []  # what says of which events nobody is told
 _inside = threading.local()
 _lock = threading.Lock()
 _added = False
 
 
-def listen(event: str, function: Listener) -> bool:
+def listen(event: str, function: Listener, *, last: bool = False) -> bool:
     """Call a function with the arguments of an event, right before what it tells of is done, in the thread that does.
 
     `sys._getframe(2)` is then the frame of whoever does it. What the function itself does is not listened to; what a
-    finaliser or a signal handler does that interrupts it, is. Returns False where nothing will be heard, because
-    another hook does not let ours in.
+    finaliser or a signal handler does that interrupts it, is. One that raises Refused keeps it from being done; `last`
+    lets all others hear of it before. Returns False where nothing will be heard, because another hook does not let
+    ours in.
     """
     with _lock:
-        _listeners[event] = (*_listeners.get(event, ()), function)
+        if last:
+            _last[event] = (*_last.get(event, ()), function)
+            _listeners.setdefault(event, ())
+        else:
+            _listeners[event] = (*_listeners.get(event, ()), function)
         return _added or _add()
 
 
 def unlisten(event: str, function: Listener) -> None:
     """End that."""
     with _lock:
-        left = list(_listeners.get(event, ()))
-        if function in left:
-            left.remove(function)
-        if left:
-            _listeners[event] = tuple(left)
-        else:
-            _listeners.pop(event, None)
+        for table in (_last, _listeners):
+            left = list(table.get(event, ()))
+            if function in left:
+                left.remove(function)
+            if left or (table is _listeners and event in _last):
+                table[event] = tuple(left)
+            else:
+                table.pop(event, None)
+
+
+def hush(quiet: Callable[[tuple[Any, ...]], bool]) -> None:
+    """Tell nobody of events with arguments of which a function says so."""
+    _quiet.append(quiet)
+
+
+def unhush(quiet: Callable[[tuple[Any, ...]], bool]) -> None:
+    """End that."""
+    _quiet.remove(quiet)
 
 
 def _add() -> bool:
@@ -71,6 +90,8 @@ def _hook(
     args: tuple[Any, ...],
     # Here, since while the interpreter ends a module loses its names before its functions are gone.
     listeners: dict[str, tuple[Listener, ...]] = _listeners,
+    last: dict[str, tuple[Listener, ...]] = _last,
+    quiet: list[Callable[[tuple[Any, ...]], bool]] = _quiet,
     inside: threading.local = _inside,
     ending: Callable[[], bool] = sys.is_finalizing,
 ) -> None:
@@ -82,8 +103,14 @@ def _hook(
         return
     try:
         inside.now = True
+        if any(hushed(args) for hushed in quiet):
+            return
         for function in functions:
             function(args)
+        for function in last.get(event, ()):
+            function(args)
+    except Refused:
+        raise  # a replay: it is not to be done
     except Exception as problem:
         # A listener that knows whose run it was about has absorbed it, and raises what is meant for the program.
         guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())

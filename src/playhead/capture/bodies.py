@@ -22,16 +22,24 @@ _ENCODING = "content-encoding"
 class Answer:
     """What came back, and what is kept of it."""
 
-    __slots__ = ("aside", "chunks", "documents", "form", "headers", "pieces", "size", "streamed", "times", "value")
+    __slots__ = (
+        "aside", "chunks", "documents", "end", "form", "headers", "pairs", "pieces", "reason", "size", "streamed",
+        "times", "unended", "value", "version",
+    )  # fmt: skip
 
     def __init__(self) -> None:
+        self.pairs: list[Any] = []  # its headers, as the client has them
         self.headers: list[Pair] = []
+        self.reason: str | None = None  # the words of its first line, and the protocol, where the client tells them
+        self.version: str | None = None
         self.chunks: list[bytes] = []
         self.times: list[int] = []  # of each chunk, in nanoseconds of the monotonic clock
+        self.unended: list[int] = []  # which pieces do not end the chunk of HTTP/1 that they are of
+        self.end = 0  # when it was over, by the same clock, where the client is watched on the wire
         self.size = 0  # of all that came, kept or not
         self.value: Any = None
         self.form = wire.NONE
-        self.pieces: dict[str, list[int]] | None = None  # sizes and times, where they matter
+        self.pieces: dict[str, Any] | None = None  # sizes and times, where they matter
         self.documents: Sequence[Any] | None = None  # what the answer says, as JSON: one, or those of a stream
         self.streamed = False
         # A long stream as it came, and the generation of the secrets that are known not to stand in it.
@@ -60,8 +68,26 @@ def kept_request(redactor: Redactor, body: bytes, headers: list[Pair], counts: d
     return _kept_text(redactor, body, value, headers, counts) if form == wire.TEXT else (value, form)
 
 
-def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, counts: dict[str, int]) -> None:
-    """Fill in what is kept of an answer; `speaks` says that a dialect will want its documents."""
+def multipart_identity(value: Any, headers: list[Pair]) -> dict[str, str] | None:
+    """Return what a form of several parts is known by: all of it but the line between them, which clients draw by lot.
+
+    None for any other body.
+    """
+    media = next((text for name, text in headers if name.lower() == "content-type"), "")
+    found = redact_http.BOUNDARY.search(media) if media.lower().startswith("multipart/") else None
+    if found is None or not isinstance(value, (str, bytes)):
+        return None
+    data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    return {"multipart": hashlib.sha256(data.replace((found[1] or found[2]).encode(), b"boundary")).hexdigest()}
+
+
+def kept_answer(
+    redactor: Redactor, answer: Answer, speaks: bool, start: int, counts: dict[str, int], *, whole: bool = True
+) -> None:
+    """Fill in what is kept of an answer; `speaks` says that a dialect will want its documents.
+
+    The only piece of a `whole` answer came with its end, and its time is not kept.
+    """
     raw = answer.chunks[0] if len(answer.chunks) == 1 else b"".join(answer.chunks)
     if not raw:
         return
@@ -88,9 +114,14 @@ def kept_answer(redactor: Redactor, answer: Answer, speaks: bool, start: int, co
             pieces = redact_stream.without_split_secrets(redactor, pieces, counts)
             raw = b"".join(pieces)
         _keep(redactor, answer, raw, counts)
-    if len(answer.chunks) > 1 or answer.streamed:
+    apart = answer.end > answer.times[-1]  # the end came after the last piece, in a packet of its own
+    if len(answer.chunks) > 1 or answer.streamed or answer.unended or apart or not whole:
         times = [(at - start) // 1000 for at in answer.times]
         answer.pieces = _told(pieces, times)
+        if answer.end:
+            answer.pieces["end_us"] = (answer.end - start) // 1000
+        if answer.unended and len(pieces) == len(answer.chunks):
+            answer.pieces["unended"] = answer.unended
 
 
 def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int]) -> bool:
@@ -106,11 +137,13 @@ def hide_split_secrets(redactor: Redactor, answer: Answer, counts: dict[str, int
         answer.aside = None
         answer.value, answer.form = wire.as_text(b"".join(clean))
         if answer.pieces is not None:
-            answer.pieces = _told(clean, answer.pieces["at_us"])
+            if len(clean) != len(answer.pieces["sizes"]):
+                answer.pieces.pop("unended", None)
+            answer.pieces |= _told(clean, answer.pieces["at_us"])
     return clean is not pieces
 
 
-def _told(pieces: list[bytes], times: list[int]) -> dict[str, list[int]]:
+def _told(pieces: list[bytes], times: list[int]) -> dict[str, Any]:
     """Say how large the pieces are and when they came; one that stands for all was there when the last one was."""
     return {"sizes": [len(piece) for piece in pieces], "at_us": times[-len(pieces) :]}
 
@@ -185,3 +218,20 @@ def header(headers: list[Pair], name: str) -> str:
         if len(key) == size and key.lower() == name:
             return value.strip().lower()
     return ""
+
+
+def complaint(document: Any) -> str:
+    """Return what a provider says in an error."""
+    inner = document.get("error", document) if isinstance(document, dict) else document
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    return message if isinstance(message, str) else ""
+
+
+def first_line(redactor: Redactor, answer: Answer, status: int | None, counts: dict[str, int]) -> list[bytes]:
+    """Return the members that tell of the first line of an answer what its status does not."""
+    told = []
+    if answer.reason is not None and answer.reason != wire.reason(status):
+        told.append(b'"reason":%b' % orjson.dumps(redactor.redact_text(answer.reason, counts)))
+    if answer.version is not None and answer.version != wire.VERSION:
+        told.append(b'"version":%b' % orjson.dumps(redactor.redact_text(answer.version, counts)))
+    return told

@@ -8,21 +8,28 @@ from typing import NamedTuple
 
 AGENT, PASSES, INFRASTRUCTURE, OURS = range(4)
 
-# What runs below the agent and as often as chance has it: the event loop, HTTP pools, logging, the import system,
+# What runs below the agent and as often as chance has it: the event loop, HTTP pools, the import system,
 # exporters of telemetry. What it reads is not the agent's, and a replay does not run it, or not in the same way.
 _BELOW = frozenset(
     """
     _frozen_importlib _frozen_importlib_external _threading_local asyncio concurrent ctypes http
-    importlib inspect linecache logging multiprocessing pkgutil platform queue runpy sched select selectors signal site
+    importlib inspect linecache multiprocessing pkgutil platform queue runpy sched select selectors signal site
     sitecustomize socket socketserver ssl subprocess sysconfig threading traceback tracemalloc urllib
     usercustomize warnings zipimport
     aiodns aiohappyeyeballs aiohttp aiosignal anyio certifi charset_normalizer curl_cffi frozenlist grpc h11
-    h2 hpack httpcore httpcore2 httpx httpx2 httpx_aiohttp hyperframe idna langsmith logfire loguru multidict
-    opentelemetry outcome pycares requests sentry_sdk sniffio structlog trio urllib3 uvloop websocket websockets wsproto
+    h2 hpack httpcore httpcore2 httpx httpx2 httpx_aiohttp hyperframe idna langsmith logfire multidict
+    opentelemetry outcome pycares requests sentry_sdk sniffio trio urllib3 uvloop websocket websockets wsproto
     yarl
     """.split()  # noqa: SIM905
 )
 _OF_PYTHON = sys.stdlib_module_names - {"__main__", "this", "antigravity", "idlelib", "test"}
+
+# Whoever logs, the agent's handlers write it, with the time: that is told for the module that logs.
+_LOGGING = "logging"
+
+# What stands in place of `open` in a replay, and may call code of the program's: its opener.
+_OPENS = "playhead.replay.overlay.passing"
+_BETWEEN = frozenset({_OPENS, "playhead.capture.hooks_python"})
 
 known: dict[str, int] = {}  # what was found out about modules so far
 _sources: dict[tuple[str, str], str] = {}
@@ -42,7 +49,7 @@ def sort_of(module: str) -> int:
     if sort is None:
         top = module.partition(".")[0]
         if top == "playhead":
-            sort = AGENT if module.startswith("playhead.testing") else OURS
+            sort = AGENT if module.startswith("playhead.testing") else PASSES if module == _OPENS else OURS
         elif top in _BELOW:
             sort = INFRASTRUCTURE
         else:
@@ -57,7 +64,12 @@ def caller(frame: FrameType | None) -> Caller | None:
     passed: FrameType | None = None
     while frame is not None:
         module = frame.f_globals.get("__name__")
+        if module in _BETWEEN:
+            frame = frame.f_back
+            continue
         sort = sort_of(module) if isinstance(module, str) else AGENT
+        if sort == INFRASTRUCTURE and passed is not None and passed.f_globals.get("__name__") == _LOGGING:
+            sort = AGENT
         if sort == AGENT:
             return Caller(module if isinstance(module, str) else "?", _name(passed), frame.f_lineno)
         if sort != PASSES:

@@ -34,6 +34,7 @@ class Handed(NamedTuple):
     rules: str  # what the launcher was told to redact, as `settings.handed_on` writes it; may be empty
     seed: str  # of hashes, which the launcher chose; empty where it was chosen before
     hidden: str  # names of the variables that the launcher has set, and the program is not to see, with commas
+    plan: str  # of a replay: the file that says what to answer with; empty where the program meets the world
     packages: tuple[str, ...]
     at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
 
@@ -45,13 +46,13 @@ class Handed(NamedTuple):
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
         span = at if at.isdecimal() else ""
-        tag, report, _, ear, rules, seed, hidden, *packages = fields
-        return cls(folder, tag, report, run, number, ear, rules, seed, hidden, tuple(packages), span)
+        tag, report, _, ear, rules, seed, hidden, plan, *packages = fields
+        return cls(folder, tag, report, run, number, ear, rules, seed, hidden, plan, tuple(packages), span)
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}/{self.at}".rstrip("/") if self.parent else ""
-        told = (self.tag, self.report, parent, self.ear, self.rules, self.seed, self.hidden)
+        told = (self.tag, self.report, parent, self.ear, self.rules, self.seed, self.hidden, self.plan)
         return os.pathsep.join((*told, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:

@@ -35,6 +35,8 @@ _IMPORTER = frozenset({"_frozen_importlib_external", "importlib._bootstrap_exter
 # Parts of ours that stand between the program and what it calls: what happens below them is the program's doing.
 _BETWEEN = (
     "playhead._api.recording",
+    "playhead.capture.answered",
+    "playhead.capture.around",
     "playhead.capture.audit",
     "playhead.capture.children",
     "playhead.capture.clients",
@@ -46,6 +48,13 @@ _BETWEEN = (
     "playhead.capture.sources",
     "playhead.capture.spans",
     "playhead.capture.variables",
+    "playhead.capture.queues",
+    "playhead.capture.waits",
+    "playhead.replay.attached",
+    "playhead.replay.loops",
+    "playhead.replay.session",
+    "playhead.replay.offline",
+    "playhead.replay.overlay",
 )
 _FOLDED = ("file.", "mode.", "owner.", "socket.", "times.")  # what a loop may do very often, and each time the same
 # Audit events of our own, where Python has none: processes of multiprocessing and of uvloop, pipes and devices.
@@ -57,6 +66,7 @@ _patches = Patches()
 _watch: AfterImport | None = None
 # How often each effect was seen in a run, by the span and the lane that caused it.
 _times: weakref.WeakKeyDictionary[Recording, dict[tuple[str | None, ...], int]] = weakref.WeakKeyDictionary()
+_without: weakref.WeakSet[Recording] = weakref.WeakSet()  # runs that keep no effects
 
 
 def install() -> None:
@@ -83,6 +93,11 @@ def uninstall() -> None:
             _watch.uninstall()
             _watch = None
             _patches.restore()
+
+
+def leave_out(recording: Recording) -> None:
+    """Keep no effects in a run: in that of a test they are what the machine makes of it."""
+    _without.add(recording)
 
 
 def _listeners() -> list[tuple[str, audit.Listener]]:
@@ -133,7 +148,7 @@ def _for_a_compiler(frame: FrameType) -> bool:
 def _record(what: str, target: str, detail: dict[str, Any]) -> None:
     """Record an effect where it belongs; one that comes again and again in a span and lane, less and less often."""
     where = scope.live()
-    if where is None or not where.recording.captures:
+    if where is None or not where.recording.captures or where.recording in _without:
         return
     recording = where.recording
     try:
@@ -213,8 +228,12 @@ def _process(by: str, name: Any, argv: Any, folder: Any = None, environment: Any
     if target is None:
         return None
     words = [argv] if isinstance(argv, (str, bytes, os.PathLike)) else argv
-    detail: dict[str, Any] = {"argv": [os.fsdecode(word) for word in words], "by": by}
+    detail: dict[str, Any] = {"argv": [_word(word) for word in words], "by": by}
     return "process.started", target, detail | ({"cwd": inside} if inside else {})
+
+
+def _word(word: Any) -> str:
+    return os.fsdecode(word) if isinstance(word, (str, bytes, os.PathLike)) else repr(word)  # which is refused
 
 
 def _popen(args: tuple[Any, ...]) -> Effect | None:
@@ -227,7 +246,10 @@ def _system(args: tuple[Any, ...]) -> Effect | None:
 
 def _posix_spawned(args: tuple[Any, ...]) -> Effect | None:
     # From the listener's point of view: subprocess has told of it itself.
-    return None if _told_by("subprocess") else _process("os.posix_spawn", args[0], args[1])
+    if _told_by("subprocess"):
+        return None
+    execs.tell(args[0], "{}, by os.posix_spawn")
+    return _process("os.posix_spawn", args[0], args[1])
 
 
 def _told_by(module: str) -> bool:

@@ -46,7 +46,9 @@ def written(args: tuple[Any, ...]) -> Effect | None:
     there = obstacles.look(target)
     if not obstacles.can_write(target, there, flags):
         return None
-    return "file.written", target, {"mode": mode, **({"created": True} if there is None else {})}
+    if there is None:
+        return "file.written", target, {"mode": mode, "created": True}
+    return "file.written", target, {"mode": mode, **({"size": there.st_size} if mode == "a" else {})}
 
 
 def _elsewhere(frame: FrameType) -> bool:
@@ -129,7 +131,9 @@ def deleted(args: tuple[Any, ...]) -> Effect | None:
 def folder_created(args: tuple[Any, ...]) -> Effect | None:
     """Say which folder is made."""
     target = absolute(args[0], args[2])
-    return None if target is None or not obstacles.can_create(target) else ("directory.created", target, {})
+    if target is None or not obstacles.can_create(target):
+        return None
+    return "directory.created", target, {"mode": f"{args[1]:04o}"}
 
 
 def folder_deleted(args: tuple[Any, ...]) -> Effect | None:

@@ -27,8 +27,18 @@ def facts() -> dict[str, Any]:
         "packages": packages(),
         "hash_seed": hash_seed or os.environ.get("PYTHONHASHSEED"),
         "locale": _locale(),
-        "timezone": {"names": list(time.tzname), "offset_s": -time.timezone},
+        "timezone": {"names": list(time.tzname), "offset_s": -time.timezone, "zone": _zone()},
     }
+
+
+def _zone() -> str | None:
+    """Return the name of the time zone: that of the variable, or of the file that the system links to."""
+    if (told := os.environ.get("TZ")) is not None:
+        return told
+    try:
+        return os.readlink("/etc/localtime").partition("zoneinfo/")[2] or None
+    except OSError:
+        return None
 
 
 def _locale() -> str | None:
@@ -45,7 +55,7 @@ def packages() -> dict[str, str]:
 
     Names are normalised (`typing-extensions`). Where a package is installed twice, the one that is imported counts.
     """
-    cwd = _cwd()
+    cwd = working_folder()
     # A relative entry means another folder after chdir, so the cache goes by what it means now.
     usable = (entry for entry in sys.path if isinstance(entry, str) and (cwd or os.path.isabs(entry)))
     return dict(_packages_of(tuple(os.path.join(cwd or os.sep, entry) for entry in usable)))
@@ -57,7 +67,7 @@ def entrypoint(function: Callable[..., Any] | None = None) -> dict[str, Any]:
     A function of the main program has module `__main__` and its file; when the program was started with `python -m`,
     `spec` is the name that imports it.
     """
-    found: dict[str, Any] = {"argv": list(sys.orig_argv), "cwd": _cwd(), "executable": sys.executable}
+    found: dict[str, Any] = {"argv": list(sys.orig_argv), "cwd": working_folder(), "executable": sys.executable}
     if function is None:
         return found
     inner = _innermost(function)
@@ -121,11 +131,12 @@ def _declared_version(metadata: str) -> str:
     return ""
 
 
-def _cwd() -> str | None:
+def working_folder() -> str | None:
+    """Return the folder that this process is in; None where it was deleted under it, which is legal."""
     try:
         return os.getcwd()
     except FileNotFoundError:
-        return None  # the folder was deleted under the process, which is legal
+        return None
 
 
 def _innermost(function: Any) -> Any:

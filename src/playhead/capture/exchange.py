@@ -1,8 +1,8 @@
 """Record one exchange over HTTP, whatever client makes it: the request, the head of the answer, its chunks, its end.
 
-The client's adapter calls `begin` before the request goes out, and then `sent`, `head`, `chunk` and `end` as things
-happen. Nothing here waits, reads ahead or raises into the agent. Where a dialect knows the address, the exchange is a
-model call; otherwise it is plain HTTP.
+The client's adapter calls `begin` (in begin.py) before the request goes out, and then `sent`, `head`, `chunk` and `end`
+as things happen. Nothing here waits, reads ahead or raises into the agent. Where a dialect knows the address, the
+exchange is a model call; otherwise it is plain HTTP.
 """
 
 from __future__ import annotations
@@ -10,108 +10,71 @@ from __future__ import annotations
 import functools
 import time
 import weakref
-from collections.abc import Iterable
-from contextvars import ContextVar
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from playhead import _limits
-from playhead.capture import abandoned, dialects, guard, telemetry
-from playhead.capture.bodies import Answer, hide_split_secrets, kept_answer, kept_request, parsed
+from playhead.capture import abandoned, bodies, dialects, guard
+from playhead.capture.bodies import Answer, kept_answer, kept_request, parsed
+from playhead.capture.clients.replies import Reply, reply_to
 from playhead.capture.dialects import Answered, Dialect
-from playhead.capture.headers import Spliced
-from playhead.capture.scope import Scope, current, muted, place, wrapped
+from playhead.capture.headers import Pair, Pairs, Spliced, texts
+from playhead.capture.later import known_answer
+from playhead.capture.scope import Scope, current
 from playhead.capture.spans import outcome
 from playhead.event import kinds, wire
 from playhead.event.plain import describe_error
 from playhead.ledger.writer import Around
 
-Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
 Closed = dict[str, Any] | None  # why an answer was left before its end
-# A request begins, for whoever has to know that somebody records it.
-begun: ContextVar[list[bool] | None] = ContextVar("playhead_begun", default=None)
 _CLOSED = {"type": "ClosedByClient", "message": "the client stopped reading before the end"}
 _RUN_ENDED = {"type": "RunEnded", "message": "the run ended before the answer did"}
-
-
-def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: bool = False) -> Exchange | None:
-    """Record that a request goes out now; None where nothing is to be recorded.
-
-    Without a body it is told piece by piece with `sent`, and the request is recorded when it has left. An adapter that
-    `tells` calls `opened` when the last byte has left; then a question to a model is recorded while it is on its way,
-    in the time that the provider needs to answer (docs/design/decisions/0014-on-its-way.md).
-    """
-    seen = begun.get()
-    if seen is not None:
-        seen.append(True)
-    if muted.get():
-        _learn(headers, url)
-        return None
-    abandoned.settle()
-    scope = place()
-    if scope is None or not (scope.recording.captures or wrapped.get()):
-        return None
-    try:
-        exchange = Exchange(scope, method, url, headers)
-        if abandoned.collecting():
-            scope.recording.lose("in_finaliser")  # a request that a finaliser makes
-            return None
-        if telemetry.is_export(method, url, exchange.headers):
-            scope.recording.turns.exports += 1
-            return None
-    except Exception as problem:
-        guard.absorb(problem, scope.recording, f"a request to {url}", inside=True)
-        return None
-    exchange.begun()
-    if body is not None:
-        if tells and dialects.find(method, url) is not None:
-            exchange.sent(body)
-        else:
-            exchange.opened(body)
-    return exchange
-
-
-def _learn(headers: Pairs, url: str) -> None:
-    """Take in the keys of a request that is recorded as what it means: its answer may hold them."""
-    scope = place()
-    if scope is not None and scope.recording.captures:
-        try:
-            scope.recording.learn_from_request(_texts(headers), url)
-        except Exception as problem:
-            guard.absorb(problem, scope.recording, f"the keys of a request to {url}", inside=True)
 
 
 class Exchange:
     """One request and its answer."""
 
     __slots__ = (
-        "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_inside", "_method", "_opened", "_scope",
-        "_sending", "_sent_bytes", "_span", "_start", "_status", "_url", "headers",
+        "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_later", "_method",
+        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_url",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
         self._scope = self._inside = scope
         self._method = method
         self._url = url
-        self.headers = _texts(headers)
+        self._headers = list(headers)  # now: they may be changed on their way
+        self._texts: list[Pair] | None = None
         self._dialect: Dialect | None = None
         self._span: str | None = None
         self._sending: list[bytes] = []
         self._sent_bytes = 0
-        self._opened = self._ended = False
+        self._opened = self._ended = self._later = False
         self._status: int | None = None
         self._head_us: int | None = None
         self._answer = Answer()
         self._start = time.monotonic_ns()
 
+    @property
+    def headers(self) -> list[Pair]:
+        """Return the headers of the request as text, made when somebody wants them."""
+        if self._texts is None:
+            self._texts = texts(self._headers)
+        return self._texts
+
+    def told(self) -> Iterator[Pair]:
+        """Yield them, and make them with the first."""
+        yield from self.headers
+
     # What an adapter tells.
 
     def begun(self) -> None:
         """Let the run know of this exchange, so that it can end it with itself."""
-        self._scope.recording.turns.exchanges[id(self)] = weakref.ref(self)
+        self._scope.recording.exchanges[id(self)] = weakref.ref(self)
 
-    def sent(self, piece: bytes) -> None:
+    def sent(self, piece: bytes, *, unended: bool = False) -> None:
         """Take in a piece of a request body that is sent as it is made."""
         if isinstance(piece, (bytes, bytearray, memoryview)):  # anything else is for the client to refuse
             self._sent_bytes += len(piece)
@@ -130,41 +93,51 @@ class Exchange:
         self._opened = True
         if self._sending:
             self._start = time.monotonic_ns()  # the last piece has just left
-        token = current.set(self._scope)
-        try:
-            if body is None:
-                body = self._sending[0] if len(self._sending) == 1 else b"".join(self._sending)
-            self._open(body)
-        except Exception as problem:
-            guard.absorb(problem, self._scope.recording, f"a request to {self._url}", inside=True)
-        finally:
-            current.reset(token)
+        self._record_opening(self._body() if body is None else body)
         if self._sending:
             self._sending.clear()
         else:
             self._start = time.monotonic_ns()
 
-    def head(self, status: int, headers: Pairs) -> None:
-        """Take in the head of the answer."""
-        self.opened()
-        self._head_us = (time.monotonic_ns() - self._start) // 1000
-        self._status = status
-        try:
-            self._answer.headers = _texts(headers)
-        except Exception as problem:
-            guard.absorb(problem, self._scope.recording, f"the headers of an answer of {self._url}", inside=True)
+    def _body(self) -> bytes:
+        return self._sending[0] if len(self._sending) == 1 else b"".join(self._sending)
 
-    def chunk(self, data: bytes) -> None:
-        """Take in a piece of the answer's body, as it came, still encoded."""
+    def _record_opening(self, body: bytes) -> None:
+        token = current.set(self._scope)
+        try:
+            self._open(body)
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, f"a request to {self._url}", inside=True)
+        finally:
+            current.reset(token)
+
+    def head(
+        self, status: int, headers: Pairs, *, reason: str | None = None, version: str | None = None, at: int = 0
+    ) -> None:
+        """Take in the head of the answer: with its words and its protocol, where the adapter knows them.
+
+        `at` is when it came, by the monotonic clock; what has one time came in one packet.
+        """
+        self.opened()
+        self._head_us = ((at or time.monotonic_ns()) - self._start) // 1000
+        self._status = status
+        self._answer.pairs = list(headers)
+        self._answer.reason, self._answer.version = reason, version
+
+    def chunk(self, data: bytes, *, unended: bool = False, at: int = 0) -> None:
+        """Take in a piece of the answer's body, as it came, still encoded; `unended` if more of its chunk follows."""
         if data and not self._ended:
             answer = self._answer
             answer.size += len(data)
             if answer.size <= _limits.BODY_BYTES_MAX:
-                answer.times.append(time.monotonic_ns())
+                if unended:
+                    answer.unended.append(len(answer.chunks))
+                answer.times.append(at or time.monotonic_ns())
                 answer.chunks.append(data)
 
-    def end(self, error: BaseException | None = None, *, closed: bool = False) -> None:
+    def end(self, error: BaseException | None = None, *, closed: bool = False, at: int = 0) -> None:
         """Record the answer: whole, failed with an error, or left by the client before its end (`closed`)."""
+        self._answer.end = at
         self._end(error, _CLOSED if closed else None)
 
     def left(self) -> None:
@@ -180,10 +153,16 @@ class Exchange:
             abandoned.leave(functools.partial(self._end, error, closed))
             return
         # Taken out in one step: of several threads that end it, one goes on.
-        if self._scope.recording.turns.exchanges.pop(id(self), None) is None:
+        if self._scope.recording.exchanges.pop(id(self), None) is None:
             return
         self._ended = True
         self.opened()
+        if self._later:
+            self._scope.recording.later.put(functools.partial(self._record_closing, error, closed))
+        else:
+            self._record_closing(error, closed)
+
+    def _record_closing(self, error: BaseException | None, closed: Closed) -> None:
         token = current.set(self._inside)
         try:
             self._close(error, closed)
@@ -194,6 +173,20 @@ class Exchange:
         finally:
             current.reset(token)
             self._answer = Answer()  # whoever holds on to the exchange does not hold on to the answer
+
+    def reply(self) -> Reply | None:
+        """Return the recorded answer, where a replay answers; the request is recorded by now, or is with this."""
+        if not self._opened and self._sent_bytes <= _limits.BODY_BYTES_MAX:
+            body = self._body()
+            answer = known_answer(self._scope, self._method, self._url, body)
+            if answer is not None:
+                self._opened = self._later = True
+                self._start = time.monotonic_ns()
+                self._sending.clear()
+                self._scope.recording.later.put(functools.partial(self._record_opening, body))
+                return Reply(answer)
+        self.opened()
+        return reply_to(self._span, self.end)
 
     @property
     def ended(self) -> bool:
@@ -221,8 +214,10 @@ class Exchange:
             before = b'"method":%b,"url":%b,"form":"%b","headers":' % (method, url, form.encode())
             address = orjson.loads(url)  # redacted, as it is recorded
 
+            parts = bodies.multipart_identity(value, self.headers)
+
             def question(data: Any) -> tuple[str | None, Any]:
-                return self._method, [address, data.get("body")]
+                return self._method, [address, data.get("body") if parts is None else parts]
 
             self._span = recording.emit_fields(
                 "http.sent",
@@ -262,7 +257,14 @@ class Exchange:
             self._inside, before = turns.begin(self._scope, asked.results, again=attempt > 1)
             parent = self._inside.span
             self._span = recording.emit_fields(
-                "model.invoked", fields, parent=parent, opens=True, keyed=question, spliced=spliced, before=before
+                "model.invoked",
+                fields,
+                parent=parent,
+                opens=True,
+                keyed=question,
+                spliced=spliced,
+                before=before,
+                answered=self._later,
             )
             if before is not None and self._span is not None:
                 self._inside = turns.opened(self._scope, str(int(self._span) - 1))  # it was written right before
@@ -274,14 +276,17 @@ class Exchange:
     def _close(self, error: BaseException | None, closed: Closed) -> None:
         recording, answer = self._scope.recording, self._answer
         counts: dict[str, int] = {}
+        answer.headers = texts(answer.pairs)
         if answer.size > _limits.BODY_BYTES_MAX:
             recording.lose("body_too_large")
-        kept_answer(recording.redactor, answer, self._dialect is not None, self._start, counts)
+        whole = error is None and not closed
+        kept_answer(recording.redactor, answer, self._dialect is not None, self._start, counts, whole=whole)
         if answer.form == wire.UNOPENED:
             recording.lose("body_unopened")
         pairs = recording.headers.pairs(answer.headers, False, counts)
-        recording.count_redacted(counts)
         told = [] if self._status is None else [b'"status":%d' % self._status]
+        told += bodies.first_line(recording.redactor, answer, self._status, counts)
+        recording.count_redacted(counts)
         told.append(b'"form":"%b"' % answer.form.encode())
         if self._head_us is not None:
             told.append(b'"head_us":%d' % self._head_us)
@@ -336,7 +341,7 @@ class Exchange:
             return False
         self._answer.aside = None  # what is learned from it when it is written may stand there too
         counts: dict[str, int] = {}
-        hidden = hide_split_secrets(recording.redactor, self._answer, counts)
+        hidden = bodies.hide_split_secrets(recording.redactor, self._answer, counts)
         recording.count_redacted(counts)
         return hidden
 
@@ -346,10 +351,10 @@ class Exchange:
         if error is not None:
             return outcome(error), describe_error(error)
         if self._status is not None and self._status >= 400:
-            message = f"{self._status} {_complaint(self._answer.first)}".rstrip()
+            message = f"{self._status} {bodies.complaint(self._answer.first)}".rstrip()
             return "error", {"type": "HTTPStatus", "message": message}
         if answered is not None and answered.error is not None:
-            return "error", {"type": "ProviderError", "message": _complaint({"error": answered.error})}
+            return "error", {"type": "ProviderError", "message": bodies.complaint({"error": answered.error})}
         if closed and not (answered is not None and answered.finish):
             return "cancelled", closed  # many clients hang up right after the last event, which is no loss
         return "ok", None
@@ -372,20 +377,3 @@ class Exchange:
         else:
             parent = self._inside.span
             recording.emit_fields(kind, fields, span=self._span, parent=parent, spliced=spliced, after=after)
-
-
-def _complaint(document: Any) -> str:
-    """Return what a provider says in an error."""
-    inner = document.get("error", document) if isinstance(document, dict) else document
-    message = inner.get("message") if isinstance(inner, dict) else inner
-    return message if isinstance(message, str) else ""
-
-
-def _texts(pairs: Pairs) -> list[tuple[str, str]]:
-    return [
-        (
-            name if isinstance(name, str) else name.decode("latin-1"),
-            value if isinstance(value, str) else value.decode("latin-1"),
-        )
-        for name, value in pairs
-    ]

@@ -1,4 +1,4 @@
-"""Name what a program prints that the agent made by `fork` and `exec`, and that goes to the agent past us.
+"""Name programs that are no calls: those that the agent becomes by `exec`, and what they print that goes past us.
 
 It goes through a pipe or a terminal of the agent's own making (`os.pipe`, `pty.fork`, pexpect), which is read with
 `os.read`: the record has that the program was started, and not what it said.
@@ -29,14 +29,19 @@ _forking = _Forking()
 
 
 def becoming(args: tuple[Any, ...]) -> None:
-    """Name output of a program that this process becomes; listens to the audit event of it."""
-    if _forking.process in (0, os.getpid()):
-        return  # what it prints goes where it went before
-    names = [name for number, name in _OUTPUTS.items() if _goes_elsewhere(number)]
-    if names and (program := obstacles.program(os.fsdecode(args[0]), None, None)) is not None:
+    """Name a program that this process becomes, which no replay can answer; listens to the audit event of it."""
+    forked = _forking.process not in (0, os.getpid())  # else what it prints goes where it went before
+    names = [name for number, name in _OUTPUTS.items() if forked and _goes_elsewhere(number)]
+    how = f"{' and '.join(names)} of {{}}, by its descriptor" if names else "{}, by os.exec"
+    tell(args[0], how)
+
+
+def tell(program: Any, how: str) -> None:
+    """Name a program that is started in a way that is not recorded as a call."""
+    if (found := obstacles.program(os.fsdecode(program), None, None)) is not None:
         from playhead.capture.clients import unseen  # here: most programs need none of it
 
-        unseen.tell("process", lambda: f"{' and '.join(names)} of {os.path.basename(program)}, by its descriptor")
+        unseen.tell("process", lambda: how.format(os.path.basename(found)))
 
 
 def _goes_elsewhere(number: int) -> bool:

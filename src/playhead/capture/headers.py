@@ -6,6 +6,7 @@ one written last is a reference to it, as everywhere in a timeline.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import orjson
@@ -18,6 +19,7 @@ _CACHED_MAX = 4096
 _KEPT_MIN = 4  # pairs that a list must share with the one before to be worth a reference
 
 Pair = tuple[str, str]
+Pairs = Iterable[tuple[bytes, bytes] | tuple[str, str]]
 _Encoded = tuple[bytes, dict[str, int]]
 
 
@@ -148,3 +150,14 @@ class Spliced(NamedTuple):
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:
     for rule, count in more.items():
         counts[rule] = counts.get(rule, 0) + count
+
+
+def texts(pairs: Pairs) -> list[Pair]:
+    """Return headers as text, byte for character."""
+    return [
+        (
+            name if isinstance(name, str) else name.decode("latin-1"),
+            value if isinstance(value, str) else value.decode("latin-1"),
+        )
+        for name, value in pairs
+    ]

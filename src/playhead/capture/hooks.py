@@ -32,6 +32,7 @@ class What(IntEnum):
     FIRST_RAW = 10  # a tuple whose first item is bytes
     CALL = 11  # anything: `notice` is called with (of, by, pack, span, self, args, kwargs, result, error)
     STDIN = 12  # the same, where it is the standard input that is read
+    REPLACE = 13  # nothing is kept: `notice` is called instead, whoever calls
 
 
 def _compiled() -> Any:
@@ -48,6 +49,7 @@ def _compiled() -> Any:
 compiled: Any = _compiled()
 Tap: Any = packs.Tap if compiled is None else compiled.Tap
 _backend: Any = None
+watched = False  # what clocks, random numbers and files tell is kept, and so is when waiting was over
 # The sets in which `os` says which of its functions can do what.
 _SUPPORTING = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
 _moved: list[tuple[set[Any], Any]] = []
@@ -95,12 +97,46 @@ def know_dates() -> None:
 
 def restore() -> None:
     """Watch nothing any more."""
+    _with_sets(_backend.restore)
+
+
+def _with_sets(put_back: Callable[[], None]) -> None:
     for group, function in _moved:
         group.discard(getattr(os, function.__name__))
-    _backend.restore()
+    put_back()
     for group, function in _moved:
-        group.add(function)
-    _moved.clear()
+        group.add(getattr(os, function.__name__, function))
+
+
+def replace(function: Any, instead: Callable[..., Any]) -> Any:
+    """Have something else called in place of a function of C, and return what does what it did.
+
+    To be done before it is watched: what is replaced lies below what is seen.
+    """
+    watch(function, getattr(function, "__name__", "?"), What.REPLACE, None, instead)
+    return _backend.original(function)
+
+
+def put_back() -> None:
+    """Replace nothing any more."""
+    if _backend is not None:
+        _with_sets(_backend.put_back)
+
+
+def answer_with(answer: Callable[..., Any] | None) -> None:
+    """Let a replay answer in place of what is watched: `answer(of, by, pack, what, self, args, kwargs)`.
+
+    It returns what the function gave back when it was recorded, raises what it raised then, or returns NotImplemented.
+    For a clock that is missing it returns its nanoseconds, for a seed its bytes.
+    """
+    if _backend is not None:
+        _backend.answer_with(answer)
+
+
+def skip(nanoseconds: int) -> None:
+    """Let time have passed that a replay jumps over: a wait with a timeout looks at the clock again when it is over."""
+    if compiled is not None:
+        compiled.skip(nanoseconds)
 
 
 def listen(count: int) -> None:

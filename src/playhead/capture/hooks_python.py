@@ -10,22 +10,18 @@ import ctypes
 import functools
 import gc
 import io
-import struct
 import sys
 import threading
 from collections.abc import Callable, MutableMapping
 from contextvars import ContextVar
-from datetime import date, datetime
 from types import BuiltinMethodType, FrameType, ModuleType
 from typing import Any
 
 from playhead.capture.callers import AGENT, PASSES
 from playhead.capture.hooks import What
+from playhead.capture.keepers import KEEPERS, keep_raw
 from playhead.capture.packs import Pack
 from playhead.capture.patches import Unbound
-from playhead.event.reads import NS
-
-_EPOCH_DAYS = date(1970, 1, 1).toordinal()
 
 
 class _State(threading.local):
@@ -51,6 +47,8 @@ _state = _State()
 _watching = 0
 _process_lane: Any = None
 _replaced: list[tuple[MutableMapping[str, Any], str, Any, Any, type | None]] = []
+_instead: list[tuple[MutableMapping[str, Any], str, Any, Any, type | None]] = []  # the same, of what nobody watches
+_answer: Callable[..., Any] | None = None
 
 
 def prepare(*given: Any) -> None:
@@ -69,6 +67,17 @@ def process(lane: Any) -> None:
     """Give the lane of what no context has a lane for; None for none."""
     global _process_lane
     _process_lane = lane
+
+
+def answer_with(answer: Callable[..., Any] | None) -> None:
+    """Ask this before the world."""
+    global _answer
+    _answer = answer
+
+
+def original(function: Any) -> Any:
+    """Return the function: it has not changed, only where it is found."""
+    return function
 
 
 def know_dates() -> None:
@@ -138,6 +147,9 @@ def watch(
     """Replace a function of a module, or a method of a type; one that was replaced already is left as it is."""
     if any(made is function for _, _, _, made, _ in _replaced):
         return
+    if what == What.REPLACE:
+        _put_instead(function, notice)
+        return
     kind = getattr(function, "__objclass__", None)
     if kind is not None:
         space: MutableMapping[str, Any] = gc.get_referents(kind.__dict__)[0]  # what cannot be set on a type of C
@@ -170,6 +182,18 @@ def _is_bound(value: Any, only: Any, name: str) -> bool:
     return type(value) is BuiltinMethodType and value.__self__ is only and value.__name__ == name
 
 
+def _put_instead(function: Any, notice: Any) -> None:
+    before = len(_replaced)
+    kind = getattr(function, "__objclass__", None)
+    if kind is not None:
+        _put(gc.get_referents(kind.__dict__)[0], function.__name__, function, notice, kind)
+    else:
+        made = functools.wraps(function)(lambda *args, **kwargs: notice(*args, **kwargs))
+        _replace(Unbound(made), lambda value: value is function)
+    _instead.extend(_replaced[before:])
+    del _replaced[before:]
+
+
 def _put(space: MutableMapping[str, Any], name: str, original: Any, made: Any, kind: type | None) -> None:
     _replaced.append((space, name, original, made, kind))
     _set(space, name, made, kind)
@@ -183,8 +207,17 @@ def _set(space: MutableMapping[str, Any], name: str, value: Any, kind: type | No
 
 def restore() -> None:
     """Put everything back, unless somebody else has put something there."""
-    while _replaced:
-        space, name, original, made, kind = _replaced.pop()
+    _take_back(_replaced)
+
+
+def put_back() -> None:
+    """Put back what was replaced."""
+    _take_back(_instead)
+
+
+def _take_back(replaced: list[tuple[MutableMapping[str, Any], str, Any, Any, type | None]]) -> None:
+    while replaced:
+        space, name, original, made, kind = replaced.pop()
         if space.get(name) is made:
             _set(space, name, original, kind)
 
@@ -199,9 +232,9 @@ def _wrapper(
     bound: bool,
     of_class: bool,
 ) -> Any:
-    keep = _KEEPERS.get(what)
+    keep = KEEPERS.get(what)
     if keep is not None and not bound:
-        return functools.update_wrapper(_kept(original, of, keep), original)
+        return functools.update_wrapper(_kept(original, of, what, keep), original)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         call = original.__get__(None, args[0]) if of_class else original
@@ -218,11 +251,13 @@ def _wrapper(
             if place is None:
                 return call(*given, **kwargs)
             if keep is not None:
-                result = call(*given, **kwargs)
+                result = _answered(what, place, args, kwargs, bound)
+                if result is NotImplemented:
+                    result = call(*given, **kwargs)
                 _try(keep, place, result)
                 return result
             if what in (What.CALL, What.STDIN):
-                return _told(call, place, given, kwargs, notice, bound)
+                return _told(call, what, place, args, given, kwargs, notice, bound)
             if what == What.SEED:
                 return call(*given, **kwargs) if kwargs else _seeded(call, place, given)
             return call(*given, **kwargs) if kwargs else _with_clock(call, place, given)
@@ -233,7 +268,16 @@ def _wrapper(
     return watched
 
 
-def _kept(original: Any, of: str, keep: Callable[..., None]) -> Any:
+def _answered(what: What, place: Any, args: Any, kwargs: Any, bound: bool) -> Any:
+    """Ask a replay what a function gave back when it was recorded; NotImplemented where it does not know."""
+    if _answer is None:
+        return NotImplemented
+    owner, rest = (args[0], args[1:]) if bound else (None, args)
+    of, by, pack, _ = place
+    return _answer(of, by, pack, int(what), owner, rest, kwargs or None)
+
+
+def _kept(original: Any, of: str, what: What, keep: Callable[..., None]) -> Any:
     """Make what stands for a function whose value is kept: a clock, mostly, which may be asked very often."""
     state, frame_of = _state, sys._getframe
 
@@ -243,7 +287,9 @@ def _kept(original: Any, of: str, keep: Callable[..., None]) -> Any:
         state.inside = True
         try:
             place = _place(of, frame_of(1))
-            result = original(*args, **kwargs)
+            result = NotImplemented if place is None else _answered(what, place, args, kwargs, False)
+            if result is NotImplemented:
+                result = original(*args, **kwargs)
             if place is not None:
                 _try(keep, place, result)
             return result
@@ -260,11 +306,13 @@ def _try(keep: Callable[..., None], place: tuple[str, str, Pack, str | None], *r
         _Needed.problem(problem)
 
 
-def _told(call: Any, place: Any, args: Any, kwargs: Any, notice: Any, bound: bool) -> Any:
+def _told(call: Any, what: What, place: Any, args: Any, given: Any, kwargs: Any, notice: Any, bound: bool) -> Any:
     owner, rest = (args[0], args[1:]) if bound else (None, args)
-    _state.inside = False  # it may call Python code, whose own reads are its own
     try:
-        result = call(*args, **kwargs)
+        result = _answered(what, place, args, kwargs, bound)
+        if result is NotImplemented:
+            _state.inside = False  # it may call Python code, whose own reads are its own
+            result = call(*given, **kwargs)
     except BaseException as error:
         _state.inside = True
         _try(notice, place, owner, rest, kwargs or None, None, error)
@@ -277,8 +325,10 @@ def _told(call: Any, place: Any, args: Any, kwargs: Any, notice: Any, bound: boo
 def _seeded(call: Any, place: Any, args: Any) -> Any:
     if len(args) > 1 and args[1] is not None:
         return call(*args)
-    chance = _Needed.urandom(32)
-    _try(_keep_raw, place, chance)
+    chance = _answered(What.SEED, place, args, None, True)
+    if chance is NotImplemented:
+        chance = _Needed.urandom(32)
+    _try(keep_raw, place, chance)
     return call(args[0], int.from_bytes(chance, "little"))
 
 
@@ -287,76 +337,7 @@ def _with_clock(call: Any, place: Any, args: Any) -> Any:
     by_tuple = call.__name__ in ("strftime", "asctime")
     if len(args) < at or (len(args) > at and (by_tuple or args[at] is not None)):
         return call(*args)
-    seconds = _Needed.time_ns() // 10**9
+    now = _answered(What.CLOCK_WHEN_MISSING, place, args, None, False)
+    seconds = (_Needed.time_ns() if now is NotImplemented else now) // 10**9
     _try(lambda of, by, pack, span: pack.add_number(of, by, seconds * 10**9, span), place)
     return call(*args[:at], _Needed.localtime(seconds) if by_tuple else seconds)
-
-
-def _keep_seconds(of: str, by: str, pack: Pack, span: str | None, result: float) -> None:
-    near = round(result * 1e9)
-    if near / 1e9 == result:  # mostly
-        pack.keep(of, by, NS, near, 8, span)  # as `add_number` does
-        return
-    for number in (near - 1, near + 1, round(result * 1e9 / 256) * 256):
-        if number / 1e9 == result:
-            pack.add_number(of, by, number, span)
-            return
-    pack.add(of, by, result, 20, span)
-
-
-def _keep_nanoseconds(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
-    pack.keep(of, by, NS, result, 8, span)  # as `add_number` does
-
-
-def _keep_number(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
-    pack.add_number(of, by, result, span, clock=False)
-
-
-def _keep_raw(of: str, by: str, pack: Pack, span: str | None, result: bytes) -> None:
-    pack.add_bytes(of, by, result, span)
-
-
-def _keep_unit(of: str, by: str, pack: Pack, span: str | None, result: float) -> None:
-    pack.add_bytes(of, by, struct.pack("<d", result), span)
-
-
-def _keep_bits(of: str, by: str, pack: Pack, span: str | None, result: int) -> None:
-    pack.add_bytes(of, by, result.to_bytes((result.bit_length() + 7) // 8, "little"), span)
-
-
-def _keep_uuid(of: str, by: str, pack: Pack, span: str | None, result: Any) -> None:
-    pack.add_bytes(of, by, result.bytes, span)
-
-
-def _keep_first(of: str, by: str, pack: Pack, span: str | None, result: tuple[bytes, Any]) -> None:
-    pack.add_bytes(of, by, result[0], span)
-
-
-def _keep_moment(of: str, by: str, pack: Pack, span: str | None, result: date) -> None:
-    micro = (result.toordinal() - _EPOCH_DAYS) * 86_400_000_000
-    fold = 0
-    if isinstance(result, datetime):
-        micro += ((result.hour * 60 + result.minute) * 60 + result.second) * 1_000_000 + result.microsecond
-        fold = result.fold
-        offset = result.utcoffset()
-        if result.tzinfo is not None:
-            fold = 0
-            of = "datetime.datetime.now(tz)" if of == "datetime.datetime.now" else of
-            if offset is not None:
-                micro -= (offset.days * 86400 + offset.seconds) * 1_000_000 + offset.microseconds
-        elif of == "datetime.date.today":
-            of = "datetime.datetime.today"
-    pack.add_number(of, by, micro * 1000 + fold, span)
-
-
-_KEEPERS: dict[What, Callable[..., None]] = {
-    What.SECONDS: _keep_seconds,
-    What.NANOSECONDS: _keep_nanoseconds,
-    What.MOMENT: _keep_moment,
-    What.NUMBER: _keep_number,
-    What.RAW: _keep_raw,
-    What.UNIT: _keep_unit,
-    What.BITS: _keep_bits,
-    What.UUID: _keep_uuid,
-    What.FIRST_RAW: _keep_first,
-}

@@ -18,7 +18,7 @@ from contextvars import ContextVar, Token
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import forks, guard, hooks, spawning
+from playhead.capture import answering, forks, guard, hooks, printing, spawning, waits
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
@@ -27,8 +27,9 @@ from playhead.store import forking
 # By the file that patches it: the modules that are waited for. Imported by whoever uses them: asyncio loads ssl, which
 # a program may want to patch before that.
 WATCHED: dict[str, tuple[str, ...]] = {
-    "lanes_asyncio": ("asyncio", "asyncio.base_events", "uvloop"),
+    "lanes_asyncio": ("asyncio", "asyncio.base_events", "asyncio.base_subprocess", "uvloop"),
     "lanes_pools": ("concurrent.futures.thread", "multiprocessing.pool", "concurrent.futures.process"),
+    "lanes_futures": ("concurrent.futures._base", "concurrent.futures", "queue"),
     "lanes_processes": (
         "multiprocessing.process",
         "multiprocessing.spawn",
@@ -38,7 +39,7 @@ WATCHED: dict[str, tuple[str, ...]] = {
     "lanes_trio": ("trio._core._run", "trio._threads", "anyio._backends._asyncio"),
 }
 Tokens = list[tuple[ContextVar[Any], Token[Any]]]
-_CARRIED: tuple[ContextVar[Any], ...] = (current, ambient_lane, policies, muted, wrapped)
+_CARRIED: tuple[ContextVar[Any], ...] = (current, ambient_lane, policies, muted, wrapped, printing.here)
 
 _lock = threading.RLock()
 _open = 0
@@ -55,6 +56,7 @@ class _Local(threading.local):
     quiet = False  # a pool starts its workers now, and what they do is carried into them piece by piece
     given: Start | None = None  # what was begun further up, for work that is handed down now
     starting: Start | None = None  # the process that is being started
+    ending: tuple[Start, BaseException | None] | None = None  # work that is done, whose future is told next
 
 
 local = _Local()
@@ -120,9 +122,28 @@ class Start:
         try:
             result = function(*args, **kwargs)
         except BaseException as error:
+            self.wait_for_turn()
             self.end(error)
             raise
+        self.wait_for_turn()
         self.end(None)
+        return result
+
+    def wait_for_turn(self) -> None:
+        """Return when it is time for the work to end, in a replay."""
+        if self.child is not None and answering.player is not None:
+            answering.player.ending(self.child.path)
+
+    def hand_in(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work in its lane, and leave it to the future that gets its result to tell when it has ended."""
+        if self.child is None or on_end is None:
+            return self.within(function, *args, **kwargs)
+        try:
+            result = self.within(function, *args, **kwargs)
+        except BaseException as error:
+            local.ending = self, error
+            raise
+        local.ending = self, None
         return result
 
     def end(self, error: BaseException | None) -> None:
@@ -228,6 +249,7 @@ def install() -> None:
         if _open == 1:
             _era += 1
             _patches.replace(threading.Thread, "start", _start)
+            waits.patch(_patches)
             for name in ("start_new_thread", "start_new"):
                 if hasattr(_thread, name):
                     _patches.replace(_thread, name, _start_new_thread)

@@ -9,7 +9,8 @@ from contextvars import Context, ContextVar
 from types import CodeType, CoroutineType, ModuleType
 from typing import Any
 
-from playhead.capture import lanes, spawning
+from playhead.capture import answering, lanes, spawning, timers
+from playhead.capture import done as ordered
 from playhead.capture.patches import Patches
 
 # A coroutine that another thread hands to the loop, and its lane, which it gets there: what else that thread begins
@@ -20,15 +21,26 @@ _handed_over: ContextVar[tuple[weakref.ref[Any], lanes.Start] | None] = ContextV
 def patch(module: ModuleType, patches: Patches) -> None:
     """Put ourselves where tasks are created. The loop of uvloop is a class of its own, with methods of C below."""
     if module.__name__ == "uvloop":
+        if answering.player is not None:
+            return  # in a replay its loop is that of asyncio
         patches.cover(module.Loop, "create_task", _create_task)
         patches.cover(module.Loop, "call_soon_threadsafe", _call_soon_threadsafe)
+        patches.cover(module.Loop, "call_later", timers.call_later)
+        patches.cover(module.Loop, "call_at", timers.call_later)
         for name in ("create_server", "create_unix_server"):
             patches.cover(module.Loop, name, _create_server)
+    elif module.__name__ == "asyncio.base_subprocess":
+        lanes.laneless.add(
+            module.BaseSubprocessTransport._connect_pipes.__code__
+        )  # which other loops do without a task
     elif module.__name__ == "asyncio.base_events":
         patches.replace(module.BaseEventLoop, "create_task", _create_task)
+        patches.replace(module.BaseEventLoop, "call_at", timers.call_at)
         patches.replace(module.BaseEventLoop, "call_soon_threadsafe", _call_soon_threadsafe)
     else:
         tasks = sys.modules["asyncio.tasks"]
+        for owner in (tasks, module):
+            patches.replace(owner, "wait", ordered.wait_in_loop)
         if hasattr(tasks, "_AsCompletedIterator"):  # from 3.13 on
             patches.replace(tasks._AsCompletedIterator, "__init__", functools.partial(_in_order, tasks))
         else:
@@ -49,6 +61,8 @@ def _create_task(original: Any) -> Any:
             return original(self, coro, **options)
         # The task copies the context that it is made in. A task factory of the agent may know no `context`.
         tokens = start.enter() if context is None else []
+        if answering.player is not None and start.child is not None and isinstance(coro, CoroutineType):
+            coro = _ending_in_turn(coro, start.child.path)
         try:
             task = original(self, coro, **options)
         finally:
@@ -57,6 +71,18 @@ def _create_task(original: Any) -> Any:
         return task
 
     return create_task
+
+
+async def _ending_in_turn(coro: Any, lane: str) -> Any:
+    """Let a task end when it is its turn, in a replay: of two whose answers came at once, either may be done first."""
+    assert answering.player is not None
+    try:
+        result = await coro
+    except Exception:
+        await answering.player.ending_async(lane)
+        raise
+    await answering.player.ending_async(lane)
+    return result
 
 
 def _is_finalisation(coro: Any) -> bool:
@@ -93,6 +119,7 @@ def _watch(task: Any, start: lanes.Start) -> None:
         return
 
     def lane_ended(done: Any) -> None:
+        ordered.number(done)
         lanes.name(start.child, getattr(done, "get_name", str)(), "Task-")
         if done.cancelled():
             start.tell("cancelled")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import children, handing, lanes, spawning
+from playhead.capture import answering, children, handing, lanes, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, ambient, current, place
 
@@ -28,6 +28,7 @@ class _Applying(threading.local):
 
 
 _applying = _Applying()
+_completing = threading.Lock()
 
 
 def patch(module: ModuleType, patches: Patches) -> None:
@@ -68,7 +69,7 @@ def _submit(original: Any) -> Any:
         # Without a first task for its workers, all that they ever run is handed in here.
         quiet, lanes.local.quiet = lanes.local.quiet, getattr(self, "_initializer", self) is None
         try:
-            future = original(self, start.carry().run, function, *args, **kwargs)
+            future = original(self, start.carry().hand_in, function, *args, **kwargs)
         finally:
             lanes.local.quiet = quiet
         _tell_if_cancelled(future, start)
@@ -215,11 +216,22 @@ class _Each:
 def _set(original: Any) -> Any:
     @functools.wraps(original)
     def set_result(self: Any, i: int, outcome: tuple[bool, Any]) -> Any:
-        for start in self.__dict__.get(_START, {}).pop(i, ()):
-            start.end(None if outcome[0] else outcome[1])
-        return original(self, i, outcome)
+        begun = self.__dict__.get(_START, {}).pop(i, ())
+
+        def settle() -> Any:
+            for start in begun:
+                start.end(None if outcome[0] else outcome[1])
+            return original(self, i, outcome)
+
+        return settle() if not _is_deferred(begun, settle) else None
 
     return set_result
+
+
+def _is_deferred(begun: Sequence[lanes.Start], settle: Callable[[], object]) -> bool:
+    """Say whether a result that came from another process is settled later, in a replay: when it is its turn."""
+    last = begun[-1].child if begun else None
+    return last is not None and answering.player is not None and answering.player.came(last.path, settle)
 
 
 def _worker(module: Any, original: Any) -> Any:
@@ -274,8 +286,21 @@ def _submit_to_process(original: Any) -> Any:
 def _process_result_item(original: Any) -> Any:
     @functools.wraps(original)
     def process_result_item(self: Any, result_item: Any) -> Any:
-        _end(self.pending_work_items.get(getattr(result_item, "work_id", None)), result_item)
-        return original(self, result_item)
+        item = self.pending_work_items.get(getattr(result_item, "work_id", None))
+
+        def settle() -> Any:
+            _end(item, result_item)
+            return original(self, result_item)
+
+        def settle_later() -> None:
+            settle()
+            with getattr(self, "shutdown_lock", _completing):
+                if not self.thread_wakeup._closed:
+                    self.thread_wakeup.wakeup()  # it may wait for this one to be the last
+
+        function = getattr(item, "fn", None)
+        begun = [function.start] if isinstance(function, _Marked) else []
+        return settle() if not _is_deferred(begun, settle_later) else None
 
     return process_result_item
 
@@ -333,6 +358,8 @@ def _marked(function: Any, start: lanes.Start) -> Any:
         return function
     marked = _Marked(function)
     marked.start = start
+    if answering.player is not None and start.child is not None:
+        answering.player.expect(start.child.path, lambda: False)
     marked.__dict__[_MARK] = told
     return marked
 

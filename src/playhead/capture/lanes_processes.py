@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import signal
 import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import children, forks, guard, handing, lanes, reads, spawning
+from playhead.capture import answering, children, forks, guard, handing, lanes, reads, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import ambient, current, place
 
@@ -53,10 +54,20 @@ def _start(original: Any) -> Any:
         started = self._popen
         if started is not None:
             started.__dict__[_START] = begun
+            if answering.player is not None and begun.child is not None:
+                answering.player.expect(begun.child.path, functools.partial(_is_over, started.pid))
             if started.method != "fork" and not children.passing_on():
                 _name_gap(started.method)
 
     return start
+
+
+def _is_over(pid: int) -> bool:
+    """Say whether a process has ended, without taking its end from whoever waits for it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except OSError:
+        return True  # somebody has waited for it
 
 
 def _name_gap(method: str) -> None:

@@ -22,7 +22,7 @@ from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
 from playhead.capture.opening import open_recording, withdraw
-from playhead.capture.program import Program, failure, noticed_signals
+from playhead.capture.program import OUTPUTS, Again, Program, failure, is_terminal, noticed_signals
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.telling import Ear
@@ -61,25 +61,32 @@ def open_run(store: FileStore, settings: Settings) -> Recording:
 
 
 def launch(
-    recording: Recording, argv: Sequence[str], *, name: str | None = None, tags: Mapping[str, str] | None = None
+    recording: Recording,
+    argv: Sequence[str],
+    *,
+    name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    again: Again | None = None,
 ) -> Launched:
     """Run a program to its end and record it. Must be called in the main thread of a process that does nothing else."""
     called = name or program_name(argv)
     with noticed_signals() as wake:  # to the very end: whoever tells us to stop still gets a run that says how it ended
-        return _recorded(recording, called, list(argv), dict(tags or {}), wake)
+        return _recorded(recording, called, list(argv), dict(tags or {}), wake, again)
 
 
-def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, str], wake: socket.socket) -> Launched:
-    folder = _folder()
+def _recorded(
+    recording: Recording, name: str, argv: list[str], tags: dict[str, str], wake: socket.socket, again: Again | None
+) -> Launched:
+    folder = environment.working_folder() if again is None or again.folder is None else again.folder
     started = kinds.RunStarted(
         name=name,
         input=Envelope(name, {"argv": argv}).as_dict(),
-        entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0])},
-        origin=_origin(),
+        entrypoint={"argv": argv, "cwd": folder, "executable": shutil.which(argv[0]), **_terminals(again)},
+        origin=_origin() if again is None else again.origin,
         tags=tags,
         ambient=recording.settings.ambient,
     )
-    seed = _choose_seed(recording)
+    seed = _choose_seed(recording) if again is None or not again.seed else _keep_seed(again.seed)
     try:
         recording.start(started)
     except Exception:
@@ -90,9 +97,12 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
     program = Program(recording, span, ear)
     told = _told(recording)
     hidden = ",".join(name for name in told if name not in os.environ)
-    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, hidden, _path(recording))
+    plan = "" if again is None else again.plan
+    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, hidden, _path(recording), plan)
+    around = dict(os.environ) if again is None else _as_recorded(again.variables)
     try:
-        program.start(argv, {**os.environ, **told, RUN_VARIABLE: recording.id, **attachment.variables(os.environ)})
+        variables = {**around, **told, RUN_VARIABLE: recording.id, **attachment.variables(around)}
+        program.start(argv, variables, again)
     except OSError as problem:
         attachment.hear()
         return _not_started(recording, span, argv, problem)
@@ -103,12 +113,29 @@ def _recorded(recording: Recording, name: str, argv: list[str], tags: dict[str, 
     return _finish(recording, code, span, argv, program.warnings, heard)
 
 
+def _terminals(again: Again | None) -> dict[str, list[str]]:
+    """Say which outputs of the program are terminals, where one is: it may act on that, and buffers otherwise."""
+    found = [name for name in OUTPUTS if is_terminal(name, again)]
+    return {"terminals": found} if found else {}
+
+
 def _choose_seed(recording: Recording) -> str:
     """Fix the order of sets for the program, and for those it starts, unless somebody has."""
     if not recording.settings.ambient or children.SEED in os.environ:
         return ""
     environment.hash_seed = str(int.from_bytes(os.urandom(4), "little") or 1)
     return environment.hash_seed
+
+
+def _keep_seed(seed: str) -> str:
+    environment.hash_seed = seed
+    return seed
+
+
+def _as_recorded(variables: Mapping[str, str | None]) -> dict[str, str]:
+    """Return our environment as a program would have it whose variables were recorded."""
+    around = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
+    return {name: value for name, value in around.items() if variables.get(name, value) is not None}
 
 
 def run_plainly(argv: Sequence[str]) -> int:
@@ -229,13 +256,6 @@ def _told(recording: Recording) -> dict[str, str]:
 def _path(recording: Recording) -> Path:
     assert recording.path is not None, "a file store has a path for each run"
     return recording.path
-
-
-def _folder() -> str | None:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:  # deleted under us, which is legal
-        return None
 
 
 def _fill_closed_descriptors() -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def look_around(recording: Recording, started: kinds.RunStarted) -> git.GitState | None:
     """Fill in what run.started says about the environment, CI and git; return the state of the working tree."""
+    if started.environment is not None:
+        return None  # whoever opened the run has said it
     try:
         started.environment = environment.facts()
         started.ci = ci.facts(os.environ)

@@ -7,8 +7,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from playhead import _limits
@@ -21,7 +22,27 @@ _TURN_S = 3600.0  # to wait at most for something to happen
 
 _TO_US = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)  # sent to one process: passed on
 _TO_GROUP = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # mostly from the terminal, which sends them to the group
+OUTPUTS = {"stdout": 1, "stderr": 2}
 _NOTICED = (signal.SIGCHLD, signal.SIGWINCH, *_TO_US, *_TO_GROUP)
+
+
+@dataclass(frozen=True)
+class Again:
+    """How to start a program once more, for a replay of its run."""
+
+    origin: dict[str, Any]
+    plan: str  # the file that says what to answer with
+    seed: str  # of hashes, as it was recorded; empty where that is not known
+    executable: str | None = None  # where the first word of the command was found
+    folder: str | None = None
+    variables: Mapping[str, str | None] = field(default_factory=dict)  # None for one that was not set
+    terminals: frozenset[str] = frozenset()  # outputs that were terminals, whatever ours are
+    isolate: Callable[[], None] | None = None  # called in the process before it becomes the program
+
+
+def is_terminal(output: str, again: Again | None = None) -> bool:
+    """Say whether an output of the program is to be a terminal: as ours is, and in a replay as it was."""
+    return os.isatty(OUTPUTS[output]) if again is None else output in again.terminals
 
 
 class Program:
@@ -37,19 +58,30 @@ class Program:
         self._streams: list[Stream] = []
         self._process: subprocess.Popen[bytes]
 
-    def start(self, argv: list[str], environment: dict[str, str]) -> None:
-        """Start the program; OSError where it cannot be started."""
-        self._streams = [Stream("stdout", 1), Stream("stderr", 2)]
+    def start(self, argv: list[str], environment: dict[str, str], again: Again | None = None) -> None:
+        """Start the program; OSError where it cannot be started. `again` says how it was started before."""
+        self._streams = [Stream(name, target, is_terminal(name, again)) for name, target in OUTPUTS.items()]
         inner = [stream.inner for stream in self._streams]
+        given = None if again is None else _ended_pipe()
         try:
             # Open files and the process group are passed on: what the program inherits is not ours to change.
-            self._process = subprocess.Popen(argv, stdout=inner[0], stderr=inner[1], env=environment, close_fds=False)
+            self._process = subprocess.Popen(
+                argv,
+                executable=None if again is None else again.executable,
+                stdin=given,
+                stdout=inner[0],
+                stderr=inner[1],
+                env=environment,
+                cwd=None if again is None else again.folder,
+                preexec_fn=None if again is None else again.isolate,
+                close_fds=False,
+            )
         except BaseException:
             self._close()
             raise
         finally:
             self._ear.let_go()
-            for descriptor in inner:
+            for descriptor in (*inner, *(() if given is None else (given,))):
                 os.close(descriptor)
 
     def serve(self, wake: socket.socket) -> int:
@@ -149,6 +181,16 @@ class Program:
 
     def _note(self, text: str) -> None:
         self._recording.emit(kinds.NoteAdded(text=text), parent=self._span)
+
+
+def _ended_pipe() -> int:
+    """Return a standard input for a replay, in which what came from there is on the tape.
+
+    An event loop can wait for a pipe, which it cannot for /dev/null, and finds that there is always something to read.
+    """
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

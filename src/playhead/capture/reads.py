@@ -8,10 +8,11 @@ import operator
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import _limits
-from playhead.capture import audit, forks, guard, hooks, lanes, scope, sources
+from playhead.capture import answering, audit, forks, guard, hooks, lanes, scope, sources
 from playhead.capture.patches import Patches
 from playhead.capture.sources import generators, modules, stdin
 from playhead.event import reads as form
@@ -44,12 +45,31 @@ class Packed(NamedTuple):
         """Remember nothing: nothing refers to them."""
 
 
+def prepare() -> None:
+    """Get ready to watch, so that what lies below can be replaced before."""
+    hooks.prepare(_complain)
+
+
+def beneath(work: Callable[[], object]) -> None:
+    """Do something below what is watched, such as to replace it: nothing is watched meanwhile."""
+    with _lock:
+        if _installed:
+            sources.unwatch_all()
+            hooks.restore()
+        try:
+            work()
+        finally:
+            if _installed:
+                sources.watch_all()
+
+
 def install() -> None:
     """Begin to watch what programs read; counted, so that every call needs one `uninstall`."""
     global _installed
     with _lock:
         _installed += 1
         if _installed == 1:
+            hooks.watched = True
             hooks.prepare(_complain)
             hooks.listen(len(_taps))
             sources.watch_all()
@@ -61,6 +81,7 @@ def uninstall() -> None:
     with _lock:
         _installed -= 1
         if _installed == 0:
+            hooks.watched = False
             sources.unwatch_all()
             hooks.restore()
 
@@ -116,7 +137,7 @@ def attach(tap: Any, recording: Recording) -> None:
         where = f"{sort}, after {_limits.READS_MAX} reads of them; the first that is missing: {source}, by {by}"
         recording.not_captured("reads", where)
 
-    tap.owner, tap.begun = recording, _write_soon
+    tap.owner, tap.begun = recording, write_soon
     tap.seal, tap.full = (lambda pack: seal(recording, pack)), full
 
 
@@ -226,6 +247,8 @@ def _exiting(original: Any) -> Any:
             try:
                 _keep_handlers_out()
             finally:
+                if answering.player is not None:
+                    answering.player.leaving()
                 _seal_all()
                 for recording in forks.recordings():
                     forks.tell_parent(recording)
@@ -243,17 +266,21 @@ def _keep_handlers_out() -> None:
     _signal.pthread_sigmask(_signal.SIG_BLOCK, handled)
 
 
-def _write_soon() -> None:
-    """Let what is read from now on be written soon, if no other event comes before: the program may hang, or die."""
+def write_soon() -> None:
+    """Let what is read or answered from now on be written soon, if no other event comes before: the program may hang,
+    or die.
+    """
     from playhead.store import syncer  # loaded by whoever opened the run
 
     syncer.soon(_write_waiting)
 
 
 def _write_waiting() -> None:
+    for recording in forks.recordings():
+        guard.aside(recording.later.settle, [recording])
     guard.aside(_seal_in_order, forks.recordings())
     if any(recording.tap is not None and recording.tap.waiting() for recording in forks.recordings()):
-        _write_soon()  # they have begun meanwhile, when others were waiting already
+        write_soon()  # they have begun meanwhile, when others were waiting already
 
 
 def _seal_in_order() -> None:
@@ -271,6 +298,7 @@ def _becoming(args: tuple[Any, ...]) -> None:
 def _seal_all() -> None:
     """Write what all lanes have read: this process ends, or becomes another program, without a word."""
     for recording in forks.recordings():
+        recording.later.settle()
         if recording.tap is not None:
             for pack in recording.tap.waiting():
                 seal(recording, pack)

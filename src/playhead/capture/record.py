@@ -31,6 +31,18 @@ _run_of_this_process: str | None = None  # what RUN_VARIABLE said
 _adopted: set[str] = set()  # runs that this process knows to be adopted
 
 
+@dataclasses.dataclass
+class Replaying:
+    """What a run is told that is opened while this process replays another: whence it comes, and where it is kept."""
+
+    origin: dict[str, Any]
+    store: Store
+    run: str | None = None  # the first that was opened
+
+
+replayed: Replaying | None = None
+
+
 class Record(Span):
     """One execution of an agent.
 
@@ -51,7 +63,9 @@ class Record(Span):
         origin: Mapping[str, Any] | None = None,
         strict: bool | None = None,
         capture: bool = True,
+        told: Mapping[str, Any] | None = None,
     ) -> None:
+        """Prepare; `told` is what `run.started` says of code and machine, in place of looking around."""
         super().__init__()
         self.name = name
         self.output: Any = None
@@ -66,6 +80,7 @@ class Record(Span):
         self._origin = dict(origin) if origin else None
         self._strict = strict
         self._capture = capture
+        self._told = told
         self._role = "none"
         self._joined: Recording | None = None  # opened by us in a run that is not ours
         self._strict_outside: bool | None = None  # of a run that we take part in with another mind
@@ -159,14 +174,19 @@ class Record(Span):
             self._inside = self._outside.inside(self.span)
             self.recording.turns.places.add(self.span)
             return
+        if replayed is not None:
+            store, self._origin = replayed.store, replayed.origin
         recording = open_recording(store, settings, policy=self._policy, captures=self._capture)
+        if replayed is not None:
+            replayed.run = replayed.run or recording.id
         self._role, self.recording = "run", recording
         recording.start(
             kinds.RunStarted(
                 name=self.name,
                 input=self._envelope.as_dict(),
                 agent=self._agent,
-                entrypoint=environment.entrypoint(self._function),
+                entrypoint=environment.entrypoint(self._function) if self._told is None else self._told["entrypoint"],
+                environment=None if self._told is None else self._told["environment"],
                 origin=self._origin,
                 tags=self._tags,
                 ambient=reads.watched(recording),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -11,9 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from playhead._version import __version__
-from playhead.capture import clients, effects, forks, git, guard, lanes, origin, reads, redact_http, request, snapshots
+from playhead.capture import (
+    answering,
+    clients,
+    effects,
+    forks,
+    git,
+    guard,
+    lanes,
+    origin,
+    reads,
+    redact_http,
+    request,
+    snapshots,
+    written,
+)
 from playhead.capture.gate import Gate
 from playhead.capture.headers import Headers, Spliced
+from playhead.capture.later import Later
 from playhead.capture.scope import Lane, Policy, lane_in, live
 from playhead.capture.turns import Turns
 from playhead.errors import PlayheadError, UsageError, WriteFailed
@@ -68,7 +82,9 @@ class Recording:
         self.captures = captures  # the traffic of everything in the run, not only of what is wrapped
         self.redactor = gate.redactor
         self.headers = Headers(gate.redactor)
-        self.turns = Turns(self)
+        self.turns_so_far = Turns(self)
+        self.exchanges: dict[int, Any] = {}  # by id, weakly: those whose answer is not recorded yet
+        self.later = Later(self)
         self.tap = reads.tap_for(self)
         self.first_lane: Lane | None = None
         self.unsealed: deque[Any] = deque()  # packs of reads whose writing was interrupted
@@ -77,13 +93,18 @@ class Recording:
         clients.install()
         effects.install()
 
-    # What a user may call.
-
     @property
     def path(self) -> Path | None:
         """Return the run directory, where the store has one."""
         root = getattr(self.store, "root", None)
         return None if root is None else layout.run_dir(Path(root), self.id)
+
+    @property
+    def turns(self) -> Turns:
+        """Return what is known of the conversations, up to now."""
+        if self.later.waiting:
+            self.later.settle()
+        return self.turns_so_far
 
     @property
     def lost(self) -> int:
@@ -93,6 +114,7 @@ class Recording:
     def sync(self) -> None:
         """Return when everything recorded so far survives a power loss."""
         try:
+            self.later.settle()
             self._ledger.sync()
         except Exception as problem:
             guard.absorb(problem, self, "a flush to the disk", count=0)  # late on the disk, not lost
@@ -133,14 +155,18 @@ class Recording:
         before: Around | None = None,
         after: Around | None = None,
         lane: str | None = None,
+        answered: bool = False,
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it.
 
-        `sealing` completes the data under the lock, where its seq and the root before it are known.
+        `sealing` completes the data under the lock, where its seq and the root before it are known. `answered` says
+        that a replay has given the answer to this question already.
         """
         if self.closed:
             guard.too_late(self, kind)
             return None
+        if self.later.waiting:
+            self.later.settle()
         if lane is None:
             speaking = lane_in(self)
             lane = speaking.path
@@ -176,6 +202,8 @@ class Recording:
                     self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
                 if spliced is not None and self._held.known is known:
                     spliced.wrote(sealed.seq, self._held)
+            if answering.player is not None and not answered:
+                answering.player.asked(self, kind, sealed.span or str(sealed.seq), lane, key, value)
             return sealed.span
         except Exception as problem:
             guard.absorb(problem, self, kind)
@@ -210,26 +238,7 @@ class Recording:
         given: str | None = None,
     ) -> str | None:
         """Keep a file and record that it was created; return the name it got."""
-        try:
-            clean, counts = self._gate.file(data)
-            name = self._gate.file_name(name, counts)
-            self.count_redacted(counts)
-            stored = self.store.put_file(self.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
-        except (OSError, PlayheadError) as problem:
-            guard.absorb(problem, self, f"artifact {name}")
-            return None
-        self.emit(
-            kinds.ArtifactCreated(
-                name=stored,
-                digest=hashlib.sha256(clean).hexdigest(),
-                size=len(clean),
-                role=role,
-                media=media,
-                given=given,
-            ),
-            parent=parent,
-        )
-        return stored
+        return snapshots.keep_file(self, self._gate, name, data, role, media, parent, given)
 
     def start(self, started: kinds.RunStarted) -> None:
         """Write run.started with everything that is known about where the run came from."""
@@ -290,7 +299,7 @@ class Recording:
                 metadata=self.metadata,
                 error=describe_error(error) if isinstance(error, BaseException) else error,
             )
-            fields = kinds.as_fields(finished)
+            fields = kinds.as_fields(finished) | written.at_the_end(self)
             if redacted := self.redacted_with(fields):
                 fields["redacted"] = redacted
             self.emit_fields("run.finished", fields, span=self.root_span or "0", sealing=_with_totals)
@@ -349,7 +358,8 @@ class Recording:
     def after_fork(self) -> None:
         """Go on in a forked child, as a writer of its own."""
         self._held = Held(self._read_back)  # a writer refers only to lines it wrote itself
-        self.turns.after_fork()
+        self.later = Later(self, forked=True)  # what its parent has yet to write is the parent's
+        self.turns_so_far.after_fork()
         reads.after_fork(self)
         try:
             self._ledger.after_fork()
@@ -368,6 +378,8 @@ class Recording:
 
     def learn_from_request(self, headers: list[tuple[str, str]], url: str) -> None:
         """Take the keys that a request carries as secrets from now on."""
+        if self.later.waiting:
+            self.later.settle()  # what was asked before this became known is recorded as it was
         self._gate.look_at_variables()
         redact_http.learn_from_request(self.redactor, headers, url)
 

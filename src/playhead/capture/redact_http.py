@@ -73,7 +73,7 @@ _SIGNATURE = re.compile(r"(?:AWS4-|Digest\b|OAuth\b|Signature\b)", re.IGNORECASE
 _PAIR = re.compile(r"[^\s=,;]+\s*=\s*\"?([^\",;]+)\"?")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)@")
 _FIELD_OF_PART = re.compile(rb"name=\"([^\"]*)\"|name=([^;\s\"]+)", re.IGNORECASE)
-_BOUNDARY = re.compile(r"boundary=(?:\"([^\"]+)\"|([^;\s]+))", re.IGNORECASE)
+BOUNDARY = re.compile(r"boundary=(?:\"([^\"]+)\"|([^;\s]+))", re.IGNORECASE)
 _NOTICED_MAX = 4096  # credentials that are remembered as learned; beyond it they are looked at again
 
 
@@ -155,7 +155,7 @@ def form(redactor: Redactor, body: str, counts: dict[str, int]) -> str:
 def multipart(redactor: Redactor, body: bytes, content_type: str, counts: dict[str, int]) -> bytes:
     """Return the body of a form (multipart/form-data) without its secret fields; the same object if there are none."""
     out = body
-    found = _BOUNDARY.search(content_type)
+    found = BOUNDARY.search(content_type)
     if found and "url-secret" in redactor.rules:
         line = b"--" + (found[1] or found[2]).encode()
         parts = body.split(line)

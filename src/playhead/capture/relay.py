@@ -9,6 +9,7 @@ import select
 import selectors
 import stat
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from playhead import _limits
 from playhead.capture.pieces import Pieces
 from playhead.capture.telling import Ear
+from playhead.store.disk import identity
 
 Keep = Callable[[str, "str | bytes"], None]  # stream, text
 
@@ -25,16 +27,17 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 class Stream:
     """One output stream of the program: where it comes from, where it goes.
 
-    `source` is what we read, `inner` what the program gets as its own. Where `target` is a terminal the program gets a
-    terminal too, of the same size and modes; otherwise a pipe.
+    `source` is what we read, `inner` what the program gets as its own: a `terminal`, of the size and modes of `target`
+    where that is one too, or a pipe.
     """
 
-    def __init__(self, name: str, target: int) -> None:
+    def __init__(self, name: str, target: int, terminal: bool) -> None:
         self.name = name
         self.target = target
-        self.terminal = os.isatty(target)
+        self.terminal = terminal
         self.source, self.inner = _terminal_like(target) if self.terminal else os.pipe()
         self._modes = termios.tcgetattr(self.source) if self.terminal else None
+        self.file = identity(self.inner)
         self.open = True
         self.problem: OSError | None = None
         self.taken = 0  # bytes read so far
@@ -93,9 +96,22 @@ class Stream:
             self.close()
         return True
 
+    @property
+    def readable(self) -> bool:
+        """Say whether there is something to read, and nothing that has to be passed on before."""
+        return self.open and not self.blocked and bool(select.select([self.source], [], [], 0)[0])
+
+    def written(self) -> int | None:
+        """Say how many bytes were written to it by now, read or not; None where that cannot be told."""
+        if not self.open or (self.terminal and (self.blocked or self.readable)):
+            return None
+        if self.terminal:
+            return self.taken  # what its buffers hold cannot be counted: all has been read
+        return self.taken + int.from_bytes(fcntl.ioctl(self.source, termios.FIONREAD, bytes(4)), sys.byteorder)
+
     def resize(self) -> None:
         """Give the program's terminal the size of ours."""
-        if self.terminal and self.open:
+        if self.terminal and self.open and os.isatty(self.target):
             _copy_size(self.target, self.source)
 
     def _follow_modes(self) -> None:
@@ -155,6 +171,8 @@ class Relay:
             else:
                 self._serve(key.data)
         self._record_overdue()
+        while self._ear.asked:
+            self._answer(self._ear.asked.pop(0))
 
     def finish(self) -> None:
         """Record what is still held back."""
@@ -184,6 +202,23 @@ class Relay:
         for piece in ready:
             self._keep(stream.name, piece)
 
+    def _answer(self, asker: int) -> None:
+        """Tell somebody how much was written to each stream by now; whoever cannot be told sees that we hang up."""
+        rows = []
+        for stream in self._streams:
+            start = stream.taken
+            while stream.terminal and stream.readable and stream.taken - start < _limits.OUTPUT_LEFT_BYTES_MAX:
+                self._serve(stream)
+            count = stream.written()
+            if count is not None and stream.file is not None:
+                rows.append(b"%b %d %d %d\n" % (stream.name.encode(), *stream.file, count))
+        try:
+            os.write(asker, b"".join(rows))
+        except OSError:
+            pass  # nobody waits any more
+        finally:
+            os.close(asker)
+
     def _patience(self, timeout: float) -> float:
         waits = [stream.waiting_since for stream in self._streams if stream.pieces]
         if not waits:
@@ -208,13 +243,14 @@ def in_foreground(terminal: int) -> bool:
 
 
 def _terminal_like(target: int) -> tuple[int, int]:
-    """Make a pseudo-terminal with the size and the modes of another one."""
+    """Make a pseudo-terminal with the size and the modes of another one, where there is one."""
     outer, inner = os.openpty()
-    modes = termios.tcgetattr(target)
+    like = target if os.isatty(target) else inner
+    modes = termios.tcgetattr(like)
     # What the program writes must reach our terminal unchanged, which then does what its own modes say, once.
     modes[1] &= ~termios.OPOST
     termios.tcsetattr(inner, termios.TCSANOW, modes)
-    _copy_size(target, outer)
+    _copy_size(like, outer)
     return outer, inner
 
 

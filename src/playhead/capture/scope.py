@@ -18,19 +18,28 @@ class Lane:
     What begins when chance has it, as the workers of a pool do, is counted apart: `0.0.1`, `0.0.2`.
     """
 
-    __slots__ = ("_aside", "_children", "name", "path", "reads", "tap")
+    __slots__ = ("_aside", "_children", "name", "path", "reads", "spawned", "tap", "timers")
 
     def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
         self.name = ""  # that the agent gave to what runs in it
+        self.timers = 0  # that were set in it
         self.tap = tap  # where the run keeps what its lanes read; None where it does not
         self.reads = None if tap is None else tap.pack(path)  # what this lane read since its last event
         self._children = itertools.count(1)  # next() is atomic
+        self.spawned = 0  # the number of the last child
         self._aside: itertools.count[int] | None = None  # most lanes need none
 
     def spawn(self) -> Lane:
         """Return the lane of the next child."""
-        return Lane(f"{self.path}.{next(self._children)}", self.tap)
+        self.spawned = number = next(self._children)
+        return Lane(f"{self.path}.{number}", self.tap)
+
+    def skip(self, spawned: int, timers: int) -> None:
+        """Go on counting after this child and this timer: a replay does not do what began them."""
+        self.timers = max(self.timers, timers)
+        if spawned > self.spawned:
+            self.spawned, self._children = spawned, itertools.count(spawned + 1)
 
     def aside(self) -> Lane:
         """Return a lane for what uses up no number of the children."""

@@ -14,6 +14,7 @@ from playhead.event import kinds
 from playhead.store import layout
 
 if TYPE_CHECKING:
+    from playhead.capture.gate import Gate
     from playhead.capture.recording import Recording
 
 _EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
@@ -29,6 +30,31 @@ def begin(recording: Recording, started: kinds.RunStarted) -> None:
     except OSError as problem:
         guard.absorb(problem, recording, layout.POLICY_SNAPSHOT)
     started.context_pack = hashlib.sha256(_EMPTY_PACK).hexdigest()
+
+
+def keep_file(
+    recording: Recording,
+    gate: Gate,
+    name: str,
+    data: bytes,
+    role: str | None,
+    media: str | None,
+    parent: str | None,
+    given: str | None,
+) -> str | None:
+    """Keep an artifact and record that it was created; return the name it got."""
+    try:
+        clean, counts = gate.file(data)
+        name = gate.file_name(name, counts)
+        recording.count_redacted(counts)
+        stored = recording.store.put_file(recording.id, f"artifacts/{name}", clean).removeprefix("artifacts/")
+    except (OSError, PlayheadError) as problem:
+        guard.absorb(problem, recording, f"artifact {name}")
+        return None
+    digest = hashlib.sha256(clean).hexdigest()
+    created = kinds.ArtifactCreated(name=stored, digest=digest, size=len(clean), role=role, media=media, given=given)
+    recording.emit(created, parent=parent)
+    return stored
 
 
 def keep_pack(recording: Recording, pack: Any, parent: str | None = None) -> None:

@@ -12,7 +12,7 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from playhead.capture import callers
+from playhead.capture import answering, callers
 
 # Whose traffic is recorded above the socket, or named by its own adapter. Their servers call the agent's code.
 _UNDERSTOOD = frozenset(
@@ -30,21 +30,23 @@ _bound: dict[int, tuple[Any, str]] = {}  # by identity, what listens and the lin
 def connected(args: tuple[Any, ...]) -> None:
     """Note where a connection leads that will not be recorded; listens to the audit event of it."""
     socket, address = args
-    if address is not None and _is_strange(sys._getframe(1)):
+    if address is not None and not is_left_alone(address) and _is_strange(sys._getframe(1)):
         _tell(f"datagrams to {text_of(address)}" if _sends_datagrams(socket) else text_of(address))
 
 
 def sent(args: tuple[Any, ...]) -> None:
     """Note where datagrams go; listens to the audit events of them."""
     socket, address = args
-    if address is not None and _line(socket) is None and _is_strange(sys._getframe(1)):
+    if address is None or _line(socket) is not None or is_left_alone(address):
+        return
+    if _is_strange(sys._getframe(1)):
         _tell(f"datagrams to {text_of(address)}")
 
 
 def bound(args: tuple[Any, ...]) -> None:
     """Keep who made what will listen, and note where datagrams are awaited; listens to the audit event of it."""
     socket, address = args
-    if not _is_strange(sys._getframe(1)):
+    if is_left_alone(address) or not _is_strange(sys._getframe(1)):
         return
     from playhead.capture.clients import unseen  # here: most programs need none of it
 
@@ -69,7 +71,8 @@ def made(args: tuple[Any, ...]) -> None:
             address = _in_c().getsockname(listening)
         except (OSError, TypeError):
             return
-        _tell(f"connections to {text_of(address)}", line)
+        if not is_left_alone(address):
+            _tell(f"connections to {text_of(address)}", line)
 
 
 def _tell(where: str, line: str | None = None) -> None:
@@ -101,6 +104,11 @@ def sort_of(socket: Any) -> str:
     except TypeError:
         return "?"  # something that only looks like one
     return _SORTS.get(number, str(number))
+
+
+def is_left_alone(address: Any) -> bool:
+    """Say whether what goes on there is nobody's business."""
+    return isinstance(address, tuple) and len(address) >= 2 and answering.leaves_alone(str(address[0]), address[1])
 
 
 def text_of(address: Any) -> str:

@@ -5,17 +5,16 @@ Each span is a `with` and an `async with`; recording never awaits, so the two di
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import functools
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar
 
-from playhead.capture import abandoned
-from playhead.capture.scope import Scope, current, live
+from playhead.capture import abandoned, answering, printing, repeats
+from playhead.capture.answered import Outcome
+from playhead.capture.around import around
+from playhead.capture.scope import Lane, Scope, current, live
 from playhead.event import kinds
 from playhead.event.plain import describe_error
 
@@ -44,10 +43,14 @@ class Span:
     """What lies between an opening and a closing event. One object may be entered again, also inside itself."""
 
     keeps_items = True  # of a generator that it is around
+    watches_waiting = False  # of a coroutine that it is around
+    begins_later = False  # what is called first is around it still: `current` says what is inside
 
     def __init__(self) -> None:
         self.span: str | None = None
         self.chunks: int | None = None
+        self.yielded = 0  # items of a generator so far
+        self.waited = False  # a coroutine inside let the event loop go on
         self._outside: Scope | None = None
         self._inside: Scope | None = None
         self._token: Token[Scope | None] | None = None
@@ -76,11 +79,19 @@ class Span:
             return
         scope.recording.turns.leave(self.span)
         status = outcome(error)
-        described = describe_error(error) if error is not None and status != "ok" else None
+        described = self.describe(error) if error is not None and status != "ok" else None
         if self.span is None:
             scope.recording.lose("unopened_span")
         else:
             scope.recording.emit(self.closing(status, described), span=self.span, parent=scope.span)
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        """Say what is recorded of an exception that left this span."""
+        return describe_error(error)
+
+    def taped(self) -> Outcome | None:
+        """Return what a replay has in place of what happens inside of this; None where that is to happen."""
+        return None
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -97,7 +108,7 @@ class Span:
     def __enter__(self) -> Self:
         self._around.append((self.span, self._outside, self._inside, self._token))
         self.begin()
-        self._token = None if self._inside is None else current.set(self._inside)
+        self._token = None if self._inside is None or self.begins_later else current.set(self._inside)
         return self
 
     def __exit__(
@@ -222,6 +233,8 @@ class ToolCall(Span):
     both would tell of one call, so the one inside is passed through.
     """
 
+    watches_waiting = True
+
     def __init__(
         self, name: str, arguments: Any, effects: list[str], call: str | None = None, *, framework: bool = False
     ) -> None:
@@ -230,6 +243,15 @@ class ToolCall(Span):
         self._framework = self._waits = framework
         self.output: Any = None
         self.failure: BaseException | None = None  # the tool's own, where the framework makes something else of it
+        self.prepare: Callable[[Any, Outcome], None] = lambda call, outcome: None  # of a framework
+        self._raised: BaseException | None = None
+        self._handled = False
+        self._lane: Lane | None = None
+        self._counted = (0, 0)  # children of its lane, and timers, when it began
+        self._replayed: Outcome | None = None
+        self._around_tool: str | None = None
+        self._printed: printing.Printed | None = None
+        self._printing: Token[printing.Printed | None] | None = None
 
     def opening(self, scope: Scope) -> kinds.Payload:
         call, asked_by = self._call, None
@@ -243,16 +265,67 @@ class ToolCall(Span):
     def end(self, error: BaseException | None = None) -> None:
         if self._outside is not None:
             self._outside.recording.turns.tools.pop(self.span, None)
+            repeats.inside(self._outside.lane, self._around_tool)
+        if self._replayed is not None:
+            self._replayed.leave()
+        self._raised, self._handled = error, error is None and self.failure is not None
         super().end(error if self.failure is None else self.failure)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Make this span the current one for a while, and keep what is printed meanwhile."""
+        with super().current():
+            quiet = self._printed is None or abandoned.collecting()
+            token = None if quiet else printing.here.set(self._printed)
+            try:
+                yield
+            finally:
+                if token is not None:
+                    printing.here.reset(token)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._printed is not None and not self.begins_later:
+            self._printing = printing.here.set(self._printed)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._printing is not None:
+            token, self._printing = self._printing, None
+            try:
+                printing.here.reset(token)
+            except ValueError:  # entered in another context
+                printing.here.set(None)
+        super().__exit__(kind, error, trace)
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        return describe_error(error, whole=True)
+
+    def taped(self) -> Outcome | None:
+        player, scope = answering.player, self._outside
+        answer = None if player is None or scope is None else player.answer(self.span)
+        if player is not None and scope is not None and answer is not None:
+            self._replayed = Outcome(player, answer, scope.lane)
+            self.prepare(self, self._replayed)
+        return self._replayed
 
     def begin(self) -> None:
         scope = live()
         if scope is not None and self._is_told(scope):
             self.span = self._inside = self._outside = None
         else:
+            self._replayed = None
+            if scope is not None:
+                self._lane, self._counted = scope.lane, (scope.lane.spawned, scope.lane.timers)
             super().begin()
             if scope is not None and self.span is not None:
                 scope.recording.turns.tools[self.span] = self
+                self._around_tool = repeats.inside(scope.lane, self.span)
+                self._printed = printing.begun() if answering.player is None else None
+                if self._printed is not None:
+                    self._printed.yielded = lambda: self.yielded
         if scope is not None and any(effect != "read" for effect in self._effects):
             scope.recording.sync()  # that it was attempted must be on the disk before the world changes
 
@@ -268,133 +341,20 @@ class ToolCall(Span):
         return told
 
     def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
-        return kinds.ToolReturned(status=status, output=self.output, error=error, chunks=self.chunks)
-
-
-def around(
-    function: Callable[P, R],
-    make: Callable[[tuple[Any, ...], dict[str, Any]], Span],
-    returned: Callable[[Any, Any], None],
-) -> Callable[P, R]:
-    """Wrap a function of any sort (plain, async, generator, async generator) in a span for each call."""
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def asynchronous(*args: Any, **kwargs: Any) -> Any:
-            if _idle(make):
-                return await function(*args, **kwargs)
-            with make(args, kwargs) as span:
-                result = await function(*args, **kwargs)
-                returned(span, result)
-                return result
-
-        return cast("Callable[P, R]", asynchronous)
-    if inspect.isgeneratorfunction(function):
-        return cast("Callable[P, R]", _around_generator(function, make, returned))
-    if inspect.isasyncgenfunction(function):
-        return cast("Callable[P, R]", _around_async_generator(function, make, returned))
-
-    @functools.wraps(function)
-    def plain(*args: Any, **kwargs: Any) -> Any:
-        if _idle(make):
-            return function(*args, **kwargs)
-        with make(args, kwargs) as span:
-            result = function(*args, **kwargs)
-            returned(span, result)
-            return result
-
-    return cast("Callable[P, R]", plain)
-
-
-def _idle(make: Callable[..., Any]) -> bool:
-    return live() is None and not getattr(make, "starts_run", False)
-
-
-def _around_generator(function: Any, make: Any, returned: Any) -> Any:
-    @functools.wraps(function)
-    def generator(*args: Any, **kwargs: Any) -> Any:
-        if _idle(make):
-            return (yield from function(*args, **kwargs))
-        span = make(args, kwargs)
-        span.begin()
-        items = _kept(span)
-        try:
-            result = yield from _noting(function(*args, **kwargs), span, items)
-            _yielded(span, items, returned, result)
-        except BaseException as error:
-            _yielded(span, items, returned)
-            span.end(error)
-            raise
-        span.end()
-        return result
-
-    return generator
-
-
-def _kept(span: Span) -> list[Any] | collections.deque[Any]:
-    return [] if span.keeps_items else collections.deque(maxlen=0)
-
-
-def _yielded(span: Any, items: Any, returned: Any, result: Any = None) -> None:
-    span.chunks = len(items)
-    returned(span, items if result is None else {"yielded": items, "returned": result})
-
-
-def _noting(inner: Any, span: Span, items: Any) -> Any:
-    """Pass everything through, in both directions, and keep what was yielded."""
-    resume, value = inner.send, None
-    while True:
-        try:
-            with span.current():
-                item = resume(value)
-        except StopIteration as stop:
-            return stop.value
-        items.append(item)
-        try:
-            value = yield item
-            resume = inner.send
-        except GeneratorExit:
-            with span.current():
-                inner.close()
-            raise
-        except BaseException as error:
-            resume, value = inner.throw, error
-
-
-def _around_async_generator(function: Any, make: Any, returned: Any) -> Any:
-    @functools.wraps(function)
-    async def generator(*args: Any, **kwargs: Any) -> Any:
-        if _idle(make):
-            async for item in function(*args, **kwargs):
-                yield item
-            return
-        span = make(args, kwargs)
-        span.begin()
-        items = _kept(span)
-        inner = function(*args, **kwargs)
-        resume, value = inner.asend, None
-        try:
-            while True:
-                try:
-                    with span.current():
-                        item = await resume(value)
-                except StopAsyncIteration:
-                    break
-                items.append(item)
-                try:
-                    value = yield item
-                    resume = inner.asend
-                except GeneratorExit:
-                    with span.current():
-                        await inner.aclose()
-                    raise
-                except BaseException as error:
-                    resume, value = inner.athrow, error
-        except BaseException as error:
-            _yielded(span, items, returned)
-            span.end(error)
-            raise
-        _yielded(span, items, returned)
-        span.end()
-
-    return generator
+        if self._replayed is not None and self._replayed.given:
+            return self._replayed.closing()
+        if error is None and self._raised is not None:
+            error = self.describe(self._raised)  # `sys.exit()` is no failure, and yet it came out of the tool
+        here = (0, 0) if self._lane is None else (self._lane.spawned, self._lane.timers)
+        spawned, timers = (now if now > before else None for now, before in zip(here, self._counted, strict=True))
+        return kinds.ToolReturned(
+            status=status,
+            output=self.output,
+            error=error,
+            chunks=self.chunks,
+            handled=self._handled,
+            waited=self.waited,
+            spawned=spawned,
+            timers=timers,
+            printed=None if self._printed is None else self._printed.pieces or None,
+        )

@@ -15,6 +15,7 @@ _TRACERS = frozenset({"langsmith", "logfire", "opentelemetry", "sentry_sdk"})  #
 _THROUGH = _TRACERS | {
     *("anyio", "asyncio", "concurrent", "multiprocessing", "outcome", "sniffio", "threading", "trio", "uvloop"),
 }
+_LOGS = frozenset({"logging", "loguru", "structlog"})
 # Parts of asyncio that begin tasks by themselves: one for each address that is tried.
 _BY_CHANCE = frozenset({"asyncio.staggered", "asyncio.streams"})
 # What begins a task for each connection from outside.
@@ -33,12 +34,14 @@ def asked(frame: FrameType | None) -> int:
     """Say whose a task is that is created here, or work that is handed to a pool."""
     below = False
     while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return ASIDE  # the collector strikes anywhere
         module = _module(frame)
         if module in _LOOPS and frame.f_code.co_name == _LOOPS[module]:
             break
         if module in _SERVERS and frame.f_code.co_name == _SERVERS[module]:
             return ASIDE
-        sort = callers.sort_of(module)
+        sort = _sort_of(module)
         if sort == callers.AGENT:
             return SAME if below else OWN
         if sort == callers.INFRASTRUCTURE and (module in _BY_CHANCE or module.partition(".")[0] not in _THROUGH):
@@ -52,7 +55,7 @@ def started(frame: FrameType | None) -> int:
     while frame is not None:
         module = _module(frame)
         if module not in _STARTING and module.partition(".")[0] not in _TRACERS:
-            sort = callers.sort_of(module)
+            sort = _sort_of(module)
             if sort == callers.AGENT:
                 return OWN
             if sort == callers.INFRASTRUCTURE:
@@ -74,6 +77,11 @@ def agents_line(frame: FrameType | None) -> str:
             return f"{module}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"
+
+
+def _sort_of(module: str) -> int:
+    """Say what a module is where work begins: what writes logs tells the time of its caller, and works for itself."""
+    return callers.INFRASTRUCTURE if module.partition(".")[0] in _LOGS else callers.sort_of(module)
 
 
 def _module(frame: FrameType) -> str:

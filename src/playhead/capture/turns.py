@@ -62,7 +62,6 @@ class Turns:
     open: dict[Place, _Turn] = field(default_factory=dict)
     tools: dict[str | None, ToolCall] = field(default_factory=dict)  # by their spans, those that are open
     by_hand: set[str | None] = field(default_factory=set)  # open spans of model calls that the author records
-    exchanges: dict[int, Any] = field(default_factory=dict)  # by id, weakly: those whose answer is not recorded yet
     exports: int = 0  # of telemetry, which are left out
     _counted: dict[Place, int] = field(default_factory=dict)
     _asked: dict[Place, tuple[str, Any, int]] = field(default_factory=dict)  # the last question, until it is answered
@@ -166,7 +165,7 @@ class Turns:
     def run_ends(self) -> None:
         """End every exchange and every turn that is still open."""
         abandoned.settle()
-        for known in list(self.exchanges.values()):
+        for known in list(self.recording.exchanges.values()):
             if (exchange := known()) is not None:
                 exchange.run_ends()
         with self.lock:
@@ -180,7 +179,7 @@ class Turns:
     def after_fork(self) -> None:
         """Leave to the parent what it began: its answers, its turns. Another thread may have held the lock."""
         self.lock = threading.RLock()
-        for begun in (self.exchanges, self.open, self._asking):
+        for begun in (self.recording.exchanges, self.open, self._asking):
             begun.clear()
 
     def _end(self, place: Place) -> None:

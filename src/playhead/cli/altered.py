@@ -10,6 +10,7 @@ from playhead.cli.output import Output
 from playhead.errors import Altered
 from playhead.ledger.verify import Integrity
 from playhead.store import layout
+from playhead.store.cassettes.reading import Cassette
 from playhead.store.exported import ExportedRun
 from playhead.store.files import OneRun
 
@@ -35,7 +36,7 @@ def alteration(integrity: Integrity, found: Run, given: str) -> Altered | None:
 
 def name_of(found: Run, given: str) -> str:
     """Name a run for the next command: by its id, or by the path that was given, which may be that of a copy."""
-    by_path = isinstance(found.store, OneRun) or "/" in given
+    by_path = isinstance(found.store, (OneRun, Cassette)) or "/" in given
     return shlex.quote(given) if by_path else found.id
 
 
@@ -45,7 +46,11 @@ def explained(integrity: Integrity, found: Run | None) -> str:
     if integrity.verdict == "intact" or integrity.at is None:
         return message
     store = None if found is None else found.store
-    before, name = (store.part.line, store.path.name) if isinstance(store, ExportedRun) else (0, layout.TIMELINE)
+    before, name = 0, layout.TIMELINE
+    if isinstance(store, ExportedRun):
+        before, name = store.part.line, store.path.name
+    elif found is not None and isinstance(store, Cassette):
+        before, name = store.place(found.id)
     place = f"event {integrity.at} (line {before + integrity.at + 1} of {name})"
     mention = re.compile(rf"\bevent {integrity.at}\b")
     if mention.search(message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from playhead._clock import Clock, SystemClock
 from playhead.errors import UsageError
@@ -25,6 +25,17 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; what comes after `--` is a program of the user's, where the command takes one, and is left alone."""
+        given, program = list(args or ()), []
+        if self.get_default("program") is not None and "--" in given:
+            at = given.index("--")
+            given, program = given[:at], given[at + 1 :]
+        found = super().parse_args(given, namespace)
+        if self.get_default("program") is not None:
+            found.program = program
+        return found
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used.")

@@ -25,10 +25,14 @@ COMMANDS = {
     "ls": "list runs, newest first",
     "show": "show the timeline of a run, its state at an event, or one event",
     "tail": "follow a run while it happens",
-    "replay": "play back the recorded outcome of a run; nothing is executed",
+    "replay": "play back the recorded outcome of a run, or run its code again, answered from the tape",
+    "grade": "replay a recording against itself, and say what is reproduced",
+    "test": "replay recorded runs against the code as it is now",
     "verify": "check that a run is intact and complete",
     "invalidate": "declare that a run must not be played back",
     "query": "ask the index a question in SQL",
+    "pack": "put a run into one portable file, a cassette",
+    "unpack": "put the run of a cassette into a store",
     "export": "write runs as JSON lines, JSON or CSV",
     "schema": "print the JSON Schema of a line",
     "reindex": "build the index again from the runs",
@@ -39,8 +43,8 @@ COMMANDS = {
 GROUPS = {
     "Record": ("record", "demo"),
     "Look": ("ls", "show", "tail", "query"),
-    "Replay and prove": ("replay", "verify", "invalidate"),
-    "Take elsewhere": ("export", "schema"),
+    "Replay and prove": ("replay", "grade", "test", "verify", "invalidate"),
+    "Take elsewhere": ("pack", "unpack", "export", "schema"),
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 

@@ -177,17 +177,35 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("code", _code(git)),
         ("python", _python(environment)),
         ("ci", text.arguments(summary.ci, width, resolve) if summary.ci else ""),
-        ("origin", text.arguments(summary.origin, width, resolve) if summary.origin else ""),
+        ("replays" if _is_replay(summary) else "origin", _origin(summary, width, resolve)),
         ("tags", text.arguments(summary.tags, width, resolve) if summary.tags else ""),
         ("calls", f"{_calls(summary, models)}{_tokens(summary)}"),
         ("effects", _effects(summary)),
         ("asked for", no_result_text(summary, status)),
-        ("cost", prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)),
+        ("cost", _cost(summary)),
         ("reads", reads_text(summary)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, told) for label, told in facts if told]
+
+
+def _is_replay(summary: Summary) -> bool:
+    return _object(summary.origin).get("mode") == "exact"
+
+
+def _origin(summary: Summary, width: int, resolve: Resolve) -> str:
+    """Say which run this one comes from; of a replay, which it replays, how, and up to which event."""
+    origin = _object(summary.origin)
+    if not _is_replay(summary):
+        return text.arguments(summary.origin, width, resolve) if summary.origin else ""
+    return one_line(f"{origin.get('run')} ({origin.get('mode')}), up to event {origin.get('at')}")
+
+
+def _cost(summary: Summary) -> str:
+    if _is_replay(summary):
+        return "nothing: it was answered from a recording"
+    return prices.told(summary.cost, summary.cost_unpriced, summary.calls_without_usage)
 
 
 def _effects(summary: Summary) -> str:

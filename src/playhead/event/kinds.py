@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
+from playhead.event.mcp import McpAnswered as McpAnswered
+from playhead.event.mcp import McpNotified as McpNotified
+from playhead.event.mcp import McpRequested as McpRequested
 from playhead.event.payload import Payload as Payload
 from playhead.event.payload import Phase as Phase
 from playhead.event.payload import Status as Status
 from playhead.event.payload import Usage as Usage
 from playhead.event.payload import as_fields as as_fields
+from playhead.event.replaying import ReplayDeviated as ReplayDeviated
+from playhead.event.replaying import ReplayReported as ReplayReported
+from playhead.event.replaying import RunGraded as RunGraded
 
 
 class RunStarted(Payload):
@@ -50,6 +56,8 @@ class RunFinished(Payload):
     events: int | None = None
     root: str | None = None
     redacted: dict[str, int] = {}
+    files: list[Any] = []  # path, size, digest, modified_us, start: what the files hold that the program wrote
+    files_omitted: int | None = None
 
 
 class RunInvalidated(Payload):
@@ -136,7 +144,7 @@ class ModelResponded(Payload):
     error: dict[str, Any] | None = None
     model: str | None = None  # as the provider named it, where it differs from what was asked
     body: Any = None  # as it came, where the response in its form does not give the same bytes: streams
-    http: dict[str, Any] | None = None  # status, form, head_us (when the head was there), headers
+    http: dict[str, Any] | None = None  # status, reason, version, form, head_us (when the head was there), headers
 
 
 class ToolCalled(Payload):
@@ -164,38 +172,11 @@ class ToolReturned(Payload):
     error: dict[str, Any] | None = None
     chunks: int | None = None  # how many items a generator yielded; they are the output
     inferred: bool = False
-
-
-class McpRequested(Payload):
-    """Ask an MCP server for anything but the call of a tool, or be asked by it."""
-
-    KIND = "mcp.requested"
-    PHASE = "opens"
-    method: str
-    params: Any = None
-    server: str | None = None  # its command line or its address
-    from_server: bool = False  # the server asked, and the agent answers
-
-
-class McpAnswered(Payload):
-    """Record what was answered."""
-
-    KIND = "mcp.answered"
-    PHASE = "closes"
-    status: Status
-    result: Any = None
-    error: dict[str, Any] | None = None  # with the code and the data of JSON-RPC
-
-
-class McpNotified(Payload):
-    """Tell an MCP server something that is not answered, or be told; or receive what is no message."""
-
-    KIND = "mcp.notified"
-    method: str | None = None  # none of what came and could not be read: `error` says why
-    params: Any = None
-    server: str | None = None
-    from_server: bool = False
-    error: dict[str, Any] | None = None
+    handled: bool = False  # the framework made the output of the error: nothing was raised
+    waited: bool = False  # a coroutine let the event loop go on before it returned
+    spawned: int | None = None  # the last child that the lane had begun by the end, where one began inside
+    printed: list[Any] | None = None  # what its body wrote: [microseconds since it began, items before, stream, what]
+    timers: int | None = None  # the last timer that it had set by the end, where one was set inside
 
 
 class HttpSent(Payload):
@@ -217,6 +198,8 @@ class HttpReceived(Payload):
     PHASE = "closes"
     outcome: Status
     status: int | None = None
+    reason: str | None = None  # the words of the first line, where they are not the usual ones of the status
+    version: str | None = None  # the protocol, where it is not HTTP/1.1
     headers: list[Any] = []
     body: Any = None
     form: str | None = None
@@ -237,6 +220,7 @@ class ProcessStarted(Payload):
     env: dict[str, Any] = {}  # what differs from the variables of whoever starts it; null for one it does not get
     streams: dict[str, str] = {}  # where stdin, stdout and stderr lead, if not where ours do: pipe, null, stdout, …
     stdin: Any = None  # known before the start
+    stdin_file: dict[str, Any] | None = None  # a file that it gets as its stdin: size, and digest unless it is large
 
 
 class ProcessExited(Payload):
@@ -250,12 +234,17 @@ class ProcessExited(Payload):
     stdin: Any = None  # what was written to its pipe
     stdout: Any = None  # what was read from it: the bytes of the pipe, as text where they are UTF-8
     stderr: Any = None
-    chunks: dict[str, Any] = {}  # by stream: sizes and at_us, as of an answer over HTTP
+    unwritten: int | None = None  # bytes that it did not take any more, where nobody read its stdin to the end
+    chunks: dict[str, Any] = {}  # by stream: sizes and at_us, as of an answer over HTTP; end_us where its end was read
     pid: int | None = None
     exit_us: int | None = None  # when the exit was known, since the start
     polls: int | None = None  # how often it was asked whether it had ended, and had not
+    timeouts: list[Any] = []  # of these, those that waited for a time: ask (which of them, from 0), at_us, seconds
     signals: list[Any] = []  # that the agent sent it: signal, at_us
     wait_status: int | None = None  # what os.system returned
+    printed: dict[str, Any] | None = (
+        None  # by output of the program that it inherited: from which byte to which, again and again
+    )
     error: dict[str, Any] | None = None
 
 
@@ -368,7 +357,8 @@ PAYLOADS: dict[str, type[Payload]] = {
             RunStarted, RunFinished, RunInvalidated, RunReopened, ContentErased, StepStarted, StepFinished,
             ModelInvoked, ModelResponded, ToolCalled, ToolReturned, McpRequested, McpAnswered, McpNotified,
             HttpSent, HttpReceived, ProcessStarted, ProcessExited, OutputWritten, PolicyChecked, ArtifactCreated,
-            EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted,
+            EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted, ReplayDeviated, ReplayReported,
+            RunGraded,
         ],
     )
 }  # fmt: skip

@@ -184,7 +184,7 @@ def _mark_by_trait(value: Any, kind: type) -> Any:
     if isinstance(value, enum.Enum):
         return Mark({"$enum": f"{class_name(kind)}.{value.name}", "value": value.value})
     if issubclass(kind, BaseException):
-        return Mark({"$error": describe_error(value)})
+        return Mark({"$error": describe_error(value, whole=True)})
     if isinstance(value, pathlib.PurePath):
         return Mark({"$path": str(value)})
     if isinstance(value, tuple):
@@ -238,32 +238,59 @@ def _unrepresentable(kind: type, problem: BaseException) -> Mark:
     return Mark({"$repr": f"<{name}: {type(problem).__name__} while looking at it>", "type": name})
 
 
-def describe_error(error: BaseException) -> dict[str, Any]:
-    """Describe an exception: type, message, where it was raised, what caused it. Never raises."""
-    return _describe(error, 0, set())
+def describe_error(error: BaseException, *, whole: bool = False) -> dict[str, Any]:
+    """Describe an exception: type, message, where it was raised, what caused it. Never raises.
+
+    With `whole` it holds what the exception is made of too, so that it can be raised again.
+    """
+    return _describe(error, 0, set(), whole)
 
 
-def _describe(error: BaseException, depth: int, seen: set[int]) -> dict[str, Any]:
-    out: dict[str, Any] = {"type": class_name(type(error)).removeprefix("builtins."), "message": _message(error)}
+def _describe(error: BaseException, depth: int, seen: set[int], whole: bool) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": class_name(type(error)).removeprefix("builtins."), "message": error_message(error)}
     if id(error) in seen:
         out["again"] = True  # described already: errors refer to each other in circles
         return out
     seen.add(id(error))
     try:
-        _trace(error, out, depth, seen)
+        _trace(error, out, depth, seen, whole)
+        if whole:
+            _parts(error, out)
     except Exception as problem:
         out["unreadable"] = type(problem).__name__
     return out
 
 
-def _message(error: BaseException) -> str:
+def builtin_base(kind: type[BaseException]) -> type[BaseException]:
+    """Return the class of Python's own that an exception is one of."""
+    return next(base for base in kind.__mro__ if base.__module__ == "builtins")
+
+
+def _parts(error: BaseException, out: dict[str, Any]) -> None:
+    """Add what the exception is made of, as its builtin class tells it: what a class of the agent says may differ."""
+    base = builtin_base(type(error))
+    reduced: Any = base.__reduce__(error)
+    _, args, *state = reduced
+    if not isinstance(error, BaseExceptionGroup) and args:
+        out["args"] = list(args)  # of an OSError with the path, which its `args` leave out
+    attributes = {name: value for name, value in (state[0] if state else {}).items() if name != "__notes__"}
+    if attributes:
+        out["attributes"] = attributes
+    if type(error) is not base:
+        out["base"] = base.__name__
+    if error.__cause__ is not None:
+        out["chained"] = True
+
+
+def error_message(error: BaseException) -> str:
+    """Return what an exception says of itself."""
     try:
         return error.message if isinstance(error, PlayheadError) else str(error)  # advice is no part of what happened
     except (Exception, SystemExit) as problem:
         return f"<{type(problem).__name__} in __str__>"
 
 
-def _trace(error: BaseException, out: dict[str, Any], depth: int, seen: set[int]) -> None:
+def _trace(error: BaseException, out: dict[str, Any], depth: int, seen: set[int], whole: bool) -> None:
     frames = []
     trace = error.__traceback__
     while trace is not None:
@@ -279,9 +306,12 @@ def _trace(error: BaseException, out: dict[str, Any], depth: int, seen: set[int]
     if depth < 8:
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         if cause is not None:
-            out["cause"] = _describe(cause, depth + 1, seen)
+            out["cause"] = _describe(cause, depth + 1, seen, whole)
         if isinstance(error, BaseExceptionGroup):
-            out["errors"] = [_describe(inner, depth + 1, seen) for inner in error.exceptions]
+            out["errors"] = [_describe(inner, depth + 1, seen, whole) for inner in error.exceptions]
+
+
+_INSIDE = (dict, list)
 
 
 def restore(value: Any, types: Mapping[str, type] | None = None) -> Any:
@@ -292,12 +322,12 @@ def restore(value: Any, types: Mapping[str, type] | None = None) -> Any:
     that was redacted inside. References must have been resolved before.
     """
     if isinstance(value, list):
-        return [restore(item, types) for item in value]
+        return [restore(item, types) if isinstance(item, _INSIDE) else item for item in value]
     if not isinstance(value, dict):
         return value
     first = next(iter(value), "")
     if not first.startswith("$"):
-        return {key: restore(item, types) for key, item in value.items()}
+        return {key: restore(item, types) if isinstance(item, _INSIDE) else item for key, item in value.items()}
     undo = _UNDO.get(first)
     if undo is not None and not ("type" in value and first == "$tuple"):
         try:

@@ -73,12 +73,15 @@ def _packed(group: Group) -> bytes:
     return b'%b,"values":[%b]}' % (head, content)
 
 
-def read(data: Mapping[str, Any]) -> list[Read]:
-    """Return everything that was read, in order; BrokenLine where it cannot be told."""
+def read(data: Mapping[str, Any], *, raw: bool = False) -> list[Read]:
+    """Return everything that was read, in order; BrokenLine where it cannot be told.
+
+    Where it is `raw`, clocks are in nanoseconds and what chance gave is in bytes, as they were kept.
+    """
     import re
 
     try:
-        groups = [iter(_values(group)) for group in (*data.get("packed", ()), *data.get("reads", ()))]
+        groups = [iter(_values(group, raw)) for group in (*data.get("packed", ()), *data.get("reads", ()))]
         if "order" not in data:
             return [one for group in groups for one in group]
         out = []
@@ -108,7 +111,7 @@ def count(data: Mapping[str, Any]) -> int:
     return total
 
 
-def _values(group: Mapping[str, Any] | list[Any]) -> Iterator[Read]:
+def _values(group: Mapping[str, Any] | list[Any], raw: bool) -> Iterator[Read]:
     if isinstance(group, list):  # as they were written before there were groups
         yield Read(group[0], "", "", group[1])
         return
@@ -117,14 +120,15 @@ def _values(group: Mapping[str, Any] | list[Any]) -> Iterator[Read]:
         now = group["at"][0] * 10**9 + group["at"][1]
         for step in (0, *group["ns"]):
             now += step
-            yield Read(of, by, via, _moment(of, now))
+            yield Read(of, by, via, now if raw else _moment(of, now))
     elif "bytes" in group:
         from base64 import b64decode
 
         content, at = b64decode(group["bytes"], validate=True), 0
         sizes = group["sizes"]
         for size in [sizes] * (len(content) // sizes) if isinstance(sizes, int) and sizes else sizes or []:
-            yield Read(of, by, via, _chance(of, via, content[at : at + size]))
+            piece = content[at : at + size]
+            yield Read(of, by, via, piece if raw else _chance(of, via, piece))
             at += size
     else:
         for value in group["values"]:

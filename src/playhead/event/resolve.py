@@ -7,7 +7,7 @@ turns is a chain of n `$extends`: it is followed in a loop, never by recursion, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -17,6 +17,8 @@ from playhead.errors import MissingContent
 from playhead.event.plain import mark
 
 _REFERENCES = ("$same", "$extends", "$blob", "$commit")
+_NAMES = tuple(f'{name}"'.encode() for name in _REFERENCES)
+_FEW = 16
 
 
 class Resolver:
@@ -46,17 +48,28 @@ class Resolver:
         return self._value(value)
 
     def _value(self, value: Any) -> Any:
-        if type(value) is list:
-            self._count(1)
-            items = [self._value(item) for item in value]
-            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        if type(value) is not dict:
+        """Resolve what stands in a value. Only containers are looked into: a call for each leaf is what would cost."""
+        kind = type(value)
+        if kind is dict:
+            if (first := next(iter(value), "")) in _REFERENCES:
+                return self._reference(first, value)
+            parts: Iterable[tuple[Any, Any]] = value.items()
+        elif kind is list:
+            parts = enumerate(value)
+        else:
             return value
-        if (first := next(iter(value), "")) in _REFERENCES:
-            return self._reference(first, value)
         self._count(1)
-        fields = {key: self._value(item) for key, item in value.items()}
-        return fields if any(fields[key] is not value[key] for key in value) else value
+        changed = []
+        for place, item in parts:
+            if type(item) is dict or type(item) is list:
+                new = self._value(item)
+                if new is not item:
+                    changed.append((place, new))
+        if changed:
+            value = kind(value)
+            for place, new in changed:
+                value[place] = new
+        return value
 
     def _reference(self, name: str, value: dict[str, Any]) -> Any:
         try:
@@ -183,4 +196,12 @@ def _earlier(reference: str, than: int | None) -> int:
 
 def has_references(line: bytes) -> bool:
     """Say cheaply whether a line may hold a reference."""
-    return b'"$same"' in line or b'"$extends"' in line or b'"$blob"' in line or b'"$commit"' in line
+    dollars = line.count(b"$")  # much faster than to look for a word
+    if dollars > _FEW:
+        return any(b'"' + name in line for name in _NAMES)
+    at = 0
+    for _ in range(dollars):
+        at = line.find(b"$", at) + 1
+        if line.startswith(_NAMES, at - 1) and line[at - 2 : at - 1] == b'"':
+            return True
+    return False

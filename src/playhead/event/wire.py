@@ -6,11 +6,13 @@ which writing it gives the same bytes; that is tried, not assumed. Every other b
 
 from __future__ import annotations
 
+import http
 import itertools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
 from playhead.event.plain import restore
@@ -18,6 +20,7 @@ from playhead.event.plain import restore
 JSON = "json:"
 TEXT, BYTES, NONE = "text", "bytes", "none"
 UNOPENED = "unopened"  # it could not be looked into, so that only its digest was kept
+VERSION = "HTTP/1.1"  # what is spoken where nothing else is said
 _NEWLINE = "+newline"  # after the name of a form: a line break ends the body
 
 _WRITERS: dict[str, Callable[[Any], bytes]] = {
@@ -117,6 +120,47 @@ def response_chunks(data: Mapping[str, Any]) -> list[bytes]:
         return [whole] if whole else []
     ends = [*itertools.accumulate(sizes[:-1]), len(whole)]
     return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)] if sizes else []
+
+
+class _Answer(msgspec.Struct):
+    status: str = ""
+    response: msgspec.Raw = msgspec.Raw(b"")
+    http: dict[str, Any] = {}  # msgspec copies it
+    body: Any = None
+    chunks: Any = None
+    error: Any = None
+
+
+class _Line(msgspec.Struct):
+    data: _Answer
+
+
+_lines = msgspec.json.Decoder(_Line)
+
+
+def whole_answer(line: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """Return the head and the body of an answer of a model, from its line, where nothing has to be made to have them.
+
+    That is so where it came whole and well, in the compact JSON that stands in the line. None for any other.
+    """
+    try:
+        told = _lines.decode(line).data
+    except msgspec.DecodeError:
+        return None  # whoever reads it whole says what is wrong
+    if told.status != "ok" or told.http.get("form") != "json:compact" or told.error is not None:
+        return None
+    body = bytes(told.response)
+    if not body or told.body is not None or told.chunks is not None or (b"$" in body and b'"$' in body):
+        return None
+    return told.http, body
+
+
+def reason(status: int | None) -> str:
+    """Return the words that go with a status where nothing else is said."""
+    try:
+        return http.HTTPStatus(status or 0).phrase
+    except ValueError:
+        return ""
 
 
 def _body(data: Mapping[str, Any], value: str) -> bytes:

@@ -51,7 +51,7 @@ class Ledger:
     def __init__(self, log: Log, run: str, clock: Clock, set_aside: SetAside) -> None:
         self.run = run
         self._log = log
-        self._clock = clock
+        self.clock = clock
         self._set_aside = set_aside
         self.lock = threading.RLock()  # whoever holds it keeps other threads from writing
         self._busy = False  # inside `append`: a finaliser or signal handler there must not start another
@@ -93,6 +93,7 @@ class Ledger:
         cuts: int | None = None,
         before: Around | None = None,
         after: Around | None = None,
+        drains: bool = True,
     ) -> Sealed | None:
         """Seal one event and write it; on return it survives SIGKILL of this process.
 
@@ -106,7 +107,7 @@ class Ledger:
             if self._busy:
                 late = opens and span is None and before is None
                 span = os.urandom(8).hex() if late else span  # its seq is not known
-                rest = (span, parent, lane, key, opens, time_us, elapsed_us, cuts, before, after)
+                rest = (span, parent, lane, key, opens, time_us, elapsed_us, cuts, before, after, False)
                 self._deferred.append(functools.partial(self.append, kind, data, *rest))
                 return Sealed(-1, span, -1) if late else None
             self._busy = True
@@ -145,14 +146,14 @@ class Ledger:
                 return Sealed(seq, span, offset)
             finally:
                 self._busy = False
-                if self._deferred:
+                if self._deferred and drains:
                     self._append_deferred()
 
     def _append_deferred(self) -> None:
         """Write what came meanwhile. Its failure is counted, not raised: the event in progress is not to blame."""
         while self._deferred:
             try:
-                self._deferred.pop(0)()
+                self._deferred.pop(0)()  # what comes during that waits for this loop: no append nests in another
             except (PlayheadError, OSError) as problem:
                 self.lose(getattr(problem, "code", type(problem).__name__))
 
@@ -224,9 +225,9 @@ class Ledger:
         seq = self._seq
         if not isinstance(data, bytes):
             data = data(seq, self._root())
-        time = utc_text(self._clock.wall_us() if time_us is None else time_us)
+        time = utc_text(self.clock.wall_us() if time_us is None else time_us)
         if elapsed_us is None:  # it never goes back along the chain, whoever wrote the line before
-            now = self._clock.monotonic_us()
+            now = self.clock.monotonic_us()
             if self._start_us is None:
                 self._start_us = now - self._elapsed_us
             elapsed_us = now - self._start_us
@@ -312,7 +313,7 @@ class Ledger:
         began_us = parse_utc(started.time) - started.elapsed_us
         self._elapsed_us = envelope.parse(last).elapsed_us
         # Both clocks in one breath: what passes between the two would be missing from every duration.
-        since, now = self._clock.wall_us() - began_us, self._clock.monotonic_us()
+        since, now = self.clock.wall_us() - began_us, self.clock.monotonic_us()
         self._start_us = now - max(since, self._elapsed_us)
 
     def _check(self, line: bytes) -> int:

@@ -12,6 +12,7 @@ from playhead.event.kinds import UNSEEN
 from playhead.ledger.verify import ContentCheck, Verification, verify
 from playhead.store import presence
 from playhead.store.base import Store, content_check
+from playhead.store.cassettes.reading import Cassette, by_header
 from playhead.store.exported import ExportedRun
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
@@ -53,6 +54,9 @@ def verify_run(reader: RunReader, *, known_head: tuple[int, str] | None = None, 
         store.lines(run), run, check=_blobs_only(check) if exported else check, known_head=known_head, deep=deep
     )
     completeness = found.completeness
+    if isinstance(store, Cassette) and found.integrity.message:
+        found.integrity.message = by_header(found.integrity.message)
+        completeness.detail = by_header(completeness.detail or "") or None
     if exported:
         told = completeness.detail or "every event that was declared is there, and every blob"
         completeness.detail = f"{told}; artifacts are no part of an exported timeline and were not looked at"

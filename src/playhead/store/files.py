@@ -89,7 +89,7 @@ class FileStore:
 
     def _open(self, folder: Path, run: str, create: bool) -> FileLedger:
         timeline = layout.timeline(folder)
-        log = FileLog(timeline, self._disk, create=create, before_sync=self._sync_files)
+        log = FileLog(timeline, self._disk, create=create, before_sync=self.sync_files)
         try:
             ledger = FileLedger(log, run, self._clock, self)
         except OSError as problem:
@@ -105,7 +105,7 @@ class FileStore:
         return ledger
 
     def _create(self, folder: Path) -> None:
-        self._make_root()
+        self.make_root()
         try:
             self._disk.mkdir(folder)
         except FileExistsError:
@@ -118,7 +118,8 @@ class FileStore:
             shutil.rmtree(folder, ignore_errors=True)  # half of a run is none
             raise
 
-    def _make_root(self) -> None:
+    def make_root(self) -> None:
+        """Make the folders of the store, where they are not there."""
         if layout.runs_dir(self.root).is_dir():
             return
         self.root.parent.mkdir(parents=True, exist_ok=True)
@@ -312,7 +313,7 @@ class FileStore:
         finally:
             os.close(descriptor)
 
-    def _sync_files(self) -> None:
+    def sync_files(self) -> None:
         """Bring blobs and artifacts to the disk before the lines that name them."""
         for path, written in list(self._unsynced.items()):
             try:

@@ -236,11 +236,16 @@ class Index:
 
         self._answer(delete)
 
-    def query(self, sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Answer one SELECT with its column names and rows. What writes, attaches or sets anything is refused."""
+    def query(
+        self, sql: str, params: Sequence[Any] | dict[str, Any] = (), *, replays: bool = True
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Answer one SELECT with its column names and rows. What writes, attaches or sets anything is refused.
+
+        Without `replays`, nothing of exact replays is in the tables: what they asked was answered from a recording.
+        """
 
         def ask(database: Database) -> tuple[list[str], list[tuple[Any, ...]]]:
-            with read_only(database) as connection:
+            with read_only(database, replays=replays) as connection:
                 try:
                     cursor = connection.execute(sql, params)
                     rows = cursor.fetchall()

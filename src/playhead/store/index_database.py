@@ -28,6 +28,7 @@ if sys.platform != "win32":
     import fcntl
 
 TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads")
+_REPLAYS = "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') = 'exact'"
 INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 
 PAGE_BYTES = 16384  # measured: less space and faster inserts than 4096 with rows of this size
@@ -344,8 +345,12 @@ def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> i
 
 
 @contextmanager
-def read_only(database: Database) -> Iterator[sqlite3.Connection]:
-    """Give a connection that can only read: SQLite itself refuses to write, and only reading is authorized."""
+def read_only(database: Database, *, replays: bool = True) -> Iterator[sqlite3.Connection]:
+    """Give a connection that can only read: SQLite itself refuses to write, and only reading is authorized.
+
+    Without `replays` the tables hold no exact replays, whose calls were never made: views of their names stand before
+    them.
+    """
     if database.path is None:
         connection = database.connection  # memory has one connection; it is freed again afterwards
     else:
@@ -358,6 +363,10 @@ def read_only(database: Database) -> Iterator[sqlite3.Connection]:
     try:
         # Used once before the authorizer is there, since SQLite makes these two tables at their first use.
         connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
+        for table in () if replays else TABLES:
+            run = "id" if table == "runs" else "run"
+            view = f"SELECT * FROM main.{table} WHERE {run} NOT IN ({_REPLAYS})"
+            connection.execute(f"CREATE TEMP VIEW {table} AS {view}")
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(_authorize)
         yield connection
@@ -367,5 +376,7 @@ def read_only(database: Database) -> Iterator[sqlite3.Connection]:
             connection.set_authorizer(None)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, attached)
             connection.execute("PRAGMA query_only = OFF")
+            for table in TABLES:
+                connection.execute(f"DROP VIEW IF EXISTS temp.{table}")
         else:
             connection.close()

@@ -17,6 +17,7 @@ ARTIFACTS = "artifacts"
 CONTEXT_PACK = "context_pack.json"
 POLICY_SNAPSHOT = "policy_snapshot.json"
 _PRUNED = ".pruned"
+_UNPACKED = ".unpacked"
 _ENDING_CHARACTERS_MAX = 12  # that are kept of a long name: `.md`, `.properties`
 _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an artifact
 
@@ -47,6 +48,16 @@ def is_pruned(folder: Path) -> bool:
     return folder.name.endswith(_PRUNED) and is_run_id(folder.name[1 : -len(_PRUNED)])
 
 
+def unpacked_dir(root: Path, run_id: str, token: str) -> Path:
+    """Return where the directory of a run is made that comes out of a cassette, before it is put in its place."""
+    return root / "runs" / f".{run_id}.{token}{_UNPACKED}"
+
+
+def unpacked_dirs(root: Path, run_id: str) -> list[Path]:
+    """Return all such folders of one run: that of somebody at work, and those of processes that were killed."""
+    return [path for path in runs_dir(root).glob(f".{run_id}.*{_UNPACKED}") if path.is_dir()]
+
+
 def timeline(run: Path) -> Path:
     """Return the file that is the truth about a run."""
     return run / TIMELINE
@@ -65,6 +76,13 @@ def context_pack(run: Path) -> Path:
 def policy_snapshot(run: Path) -> Path:
     """Return the file that holds the policy in force at the start."""
     return run / POLICY_SNAPSHOT
+
+
+def file(run: Path, name: str) -> Path:
+    """Return a file of a run by the name that a store knows it by: `artifacts/…`, or one of the two packs."""
+    if name.startswith(f"{ARTIFACTS}/"):
+        return artifact(run, name.removeprefix(f"{ARTIFACTS}/"))
+    return run / pack_name(name)
 
 
 def private_dir(run: Path) -> Path:

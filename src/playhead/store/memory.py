@@ -75,10 +75,12 @@ class MemoryStore:
             raise RunNotFound(f"no run {run} in this store") from None
 
     def lines(self, run: str, start: int = 0) -> Iterator[bytes]:
-        *whole, torn = bytes(self._log(run).buffer[start:]).split(b"\n")
-        yield from (line + b"\n" for line in whole)
-        if torn:
-            yield torn
+        buffer = self._log(run).buffer
+        end = len(buffer)  # what comes meanwhile is for the next one
+        while start < end:
+            stop = buffer.find(b"\n", start, end) + 1 or end
+            yield bytes(buffer[start:stop])
+            start = stop
 
     def runs(self) -> Iterator[str]:
         yield from sorted(self._logs)

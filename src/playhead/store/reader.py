@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+import orjson
 
 from playhead import _limits
 from playhead.errors import BrokenLine, EventNotFound
 from playhead.event import envelope
 from playhead.event.envelope import Event
 from playhead.event.resolve import Resolver, has_references
+from playhead.event.upcast import upcast
 from playhead.store.base import Store
 
 
@@ -25,10 +28,16 @@ class RunReader:
         self.id = run
         self._offsets = array("Q", [0])  # byte offset of each line, and of the next one
         self._fetch = lru_cache(maxsize=_limits.RESOLVED_LINES_CACHED_MAX)(self._read_data)
-        private = getattr(store, "private", None)
-        self._resolver = Resolver(
-            self._fetch, store.blob, None if private is None else lambda commitment: private(run, commitment)
-        )
+        self._local = threading.local()  # a resolver knows what it is in the middle of, and so is for one thread
+
+    @property
+    def _resolver(self) -> Resolver:
+        found: Resolver | None = getattr(self._local, "resolver", None)
+        if found is None:
+            private, run = getattr(self.store, "private", None), self.id
+            answer = None if private is None else lambda commitment: private(run, commitment)
+            found = self._local.resolver = Resolver(self._fetch, self.store.blob, answer)
+        return found
 
     def lines(self) -> Iterator[bytes]:
         """Yield every whole line without its newline; a torn last one is left out."""
@@ -67,7 +76,17 @@ class RunReader:
 
     def event(self, seq: int) -> Event:
         """Return one event with its references resolved."""
-        return self.resolve(envelope.parse(self.line(seq)))
+        line = self.line(seq)
+        event = envelope.parse(line)
+        return self.resolve(event) if has_references(line) else event
+
+    def data(self, seq: int) -> dict[str, Any]:
+        """Return what one event says, every value as it was."""
+        line = self.line(seq)
+        data = _data_of(line)
+        if has_references(line):
+            data = self._resolver.resolve(data)
+        return data
 
     def resolve(self, event: Event) -> Event:
         """Return the same event with every value as it was."""
@@ -101,4 +120,13 @@ class RunReader:
             self._offsets.append(self._offsets[-1] + len(line))
 
     def _read_data(self, seq: int) -> Any:
-        return envelope.parse(self.line(seq)).data
+        return _data_of(self.line(seq))
+
+
+def _data_of(line: bytes) -> dict[str, Any]:
+    """Read the data of a line and nothing else."""
+    try:
+        data = upcast(orjson.loads(line)).get("data")
+    except (ValueError, AttributeError):
+        data = None
+    return data if type(data) is dict else envelope.parse(line).data  # which says what is wrong

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -224,3 +225,7 @@ def _run_tool(call: Any) -> str:
         return _FUNCTIONS[name](**arguments)
     except (ChecksFailed, PatchRejected, FileNotFoundError) as error:
         return f"error: {error}"
+
+
+if __name__ == "__main__":
+    run_demo_agent(sys.argv[1])

@@ -167,6 +167,8 @@ class RawServer:
         if path == "/echo":
             text = json.dumps({"size": len(request.body), "method": request.method}).encode()
             pieces: list[Any] = [head(content_length=len(text), content_type="application/json"), text]
+        elif path == "/v1/traces":  # where exporters send to
+            pieces = [head(content_length=0)]
         elif path == "/flaky":
             first = sum(got.target == request.target for got in self.got) % 2 == 1
             pieces = [head(503, content_length=4), b"busy"] if first else ANSWERS["/plain"]

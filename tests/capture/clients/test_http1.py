@@ -18,22 +18,28 @@ class Told:
     def __init__(self) -> None:
         self.status: int | None = None
         self.headers: list[Any] = []
+        self.reason: str | None = None
+        self.version: str | None = None
         self.chunks: list[bytes] = []
+        self.unended: list[int] = []
         self.pieces: list[bytes] = []
         self.ended = self.was_opened = False
 
-    def head(self, status: int, headers: Any) -> None:
+    def head(self, status: int, headers: Any, *, reason: str | None, version: str | None, at: int) -> None:
         assert self.status is None, "one answer has one head"
         self.status, self.headers = status, list(headers)
+        self.reason, self.version = reason, version
 
-    def chunk(self, data: bytes) -> None:
+    def chunk(self, data: bytes, *, unended: bool = False, at: int = 0) -> None:
         assert not self.ended
+        if unended:
+            self.unended.append(len(self.chunks))
         self.chunks.append(data)
 
-    def end(self) -> None:
+    def end(self, at: int = 0) -> None:
         self.ended = True
 
-    def sent(self, piece: bytes) -> None:
+    def sent(self, piece: bytes, *, unended: bool = False) -> None:
         assert not self.was_opened
         self.pieces.append(piece)
 
@@ -121,3 +127,18 @@ def test_the_body_of_a_request_is_told_without_its_framing(body: list[bytes], pl
     for piece in cut(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n", places):
         question.feed(piece)
     assert (b"".join(told.pieces), told.was_opened) == (b"".join(body), True)
+
+
+def test_the_first_line_is_told_with_its_words_and_its_protocol() -> None:
+    told, answer = followed(b"", [])
+    answer.feed(b"HTTP/1.0 404  Not here at all \r\nx: y\r\n\r\n")
+    assert (told.status, told.reason, told.version) == (404, "Not here at all", "HTTP/1.0")
+
+
+def test_pieces_that_do_not_end_their_chunk_are_told_as_such() -> None:
+    told, answer = followed(b"", [])
+    answer.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nse")
+    for piece in (b"co", b"nd\r\n3\r\none\r\n5\r\ncut"):
+        answer.feed(piece)
+    assert told.chunks == [b"se", b"co", b"nd", b"one", b"cut"]
+    assert told.unended == [0, 1, 4]

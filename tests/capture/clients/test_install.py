@@ -23,6 +23,8 @@ from playhead.capture import clients
 
 CAPTURE = Path(clients.__file__).parent.parent
 PATCHED: list[tuple[Any, str]] = [
+    (http.client.HTTPConnection, "connect"),
+    (http.client.HTTPSConnection, "connect"),
     (http.client.HTTPConnection, "endheaders"),
     (http.client.HTTPConnection, "send"),
     (http.client.HTTPConnection, "getresponse"),
@@ -31,10 +33,16 @@ PATCHED: list[tuple[Any, str]] = [
     (urllib3.connectionpool.HTTPConnectionPool, "urlopen"),
     (urllib3.connectionpool.HTTPSConnectionPool, "_validate_conn"),
     (urllib3.connectionpool.HTTPSConnectionPool, "_prepare_proxy"),
+    (urllib3.connection.HTTPConnection, "connect"),
+    (urllib3.connection.HTTPSConnection, "connect"),
     (aiohttp.ClientRequest, "send"),
     (aiohttp.ClientSession, "_ws_connect"),
     (aiohttp.connector.BaseConnector, "connect"),
     (aiohttp.connector.BaseConnector, "_release"),
+    (aiohttp.connector.BaseConnector, "_create_connection"),
+    (aiohttp.connector.TCPConnector, "_create_connection"),
+    (aiohttp.connector.UnixConnector, "_create_connection"),
+    (aiohttp.helpers.TimeoutHandle, "start"),
     (aiohttp.client_proto.ResponseHandler, "data_received"),
     (aiohttp.client_proto.ResponseHandler, "connection_lost"),
     (aiohttp.http_writer.StreamWriter, "write_headers"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import playhead
-from playhead.capture import exchange
+from playhead.capture.begin import begin
 from playhead.capture.frameworks.mcp_messages import Conversation, Server, given_back
 from playhead.capture.patches import Patches
 from playhead.capture.scope import current, live, muted
@@ -106,7 +106,7 @@ def test_the_keys_of_muted_traffic_are_learned(tmp_path: Path) -> None:
     secret = "zK3y-of-a-request-that-is-not-recorded"
     with playhead.record("agent") as run:
         token = muted.set(True)
-        assert exchange.begin("GET", "http://x.test/", [("Authorization", f"Bearer {secret}")], b"") is None
+        assert begin("GET", "http://x.test/", [("Authorization", f"Bearer {secret}")], b"") is None
         muted.reset(token)
         run.output = f"it was {secret}"
     assert secret.encode() not in b"".join(

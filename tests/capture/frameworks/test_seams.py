@@ -163,7 +163,7 @@ def other_shape(patches: Patches) -> Any:
         return value + 1
 
     owner.run = run
-    seams.tools(patches, owner, "run", lambda value: ToolCall(value.name, {}, []), lambda result: result)
+    seams.tools(patches, owner, "run", lambda value: ToolCall(value.name, {}, []), lambda _, result: result)
     return owner
 
 
@@ -194,7 +194,7 @@ def test_a_module_of_another_shape_is_a_gap_too(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_is_told_in_a_run_that_captures_nothing() -> None:
     patches = Patches()
     owner = SimpleNamespace(__name__="framework", run=lambda: 1)
-    seams.tools(patches, owner, "run", lambda: ToolCall("tool", {}, []), lambda result: result)
+    seams.tools(patches, owner, "run", lambda: ToolCall("tool", {}, []), lambda _, result: result)
     with playhead.record("run", capture=False):
         assert owner.run() == 1
     assert called() == []

@@ -26,10 +26,11 @@ if _search:
 
 # What the launcher hands over: for which Python its own packages are, where to say what went wrong, in which process
 # which run is recorded already, the socket on which to tell what is secret, what to redact, the seed of hashes where it
-# was chosen for this run, the names of variables to hide, and the folders of those packages.
+# was chosen for this run, the names of variables to hide, of a replay the file that says what to answer with, and the
+# folders of those packages.
 _handed = os.environ.pop("PLAYHEAD_ATTACH", "").split(os.pathsep)
 
-if len(_handed) > 7:
+if len(_handed) > 8:
     if _handed[5] and os.environ.get("PYTHONHASHSEED") == _handed[5]:
         del os.environ["PYTHONHASHSEED"]
     try:
@@ -39,8 +40,11 @@ if len(_handed) > 7:
 
         _borrowed = type(sys)("_playhead_borrowed")
         _Loader(_borrowed.__name__, os.path.join(os.path.dirname(_folder), "borrowed.py")).exec_module(_borrowed)
-        _borrowed.lend(_handed[0], _handed[7:])
-        from playhead.capture.ambient import attach as _attach
+        _borrowed.lend(_handed[0], _handed[8:])
+        if _handed[7]:
+            from playhead.replay.attached import attach as _attach
+        else:
+            from playhead.capture.ambient import attach as _attach
         from playhead.capture.shadows import make_way as _make_way
 
         try:
@@ -55,6 +59,11 @@ if len(_handed) > 7:
                 _report.write("\t".join(" ".join(_fact.split()) for _fact in _facts) + "\n")
         except (IOError, OSError, ValueError):  # noqa: UP024
             pass  # nobody is left to tell
+        if _handed[7]:
+            _told = str(getattr(_problem, "message", _problem))
+            sys.stderr.write("playhead: the replay cannot answer this Python, so it does not run: " + _told + "\n")
+            sys.stderr.flush()
+            os._exit(120)  # what it asks would be asked of the world
 
 del sys.modules["sitecustomize"]
 import sitecustomize  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F401

@@ -6,17 +6,21 @@ given back, so that bytes of one answer never count for another. Every hop of a 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import abandoned
-from playhead.capture.clients import http1
-from playhead.capture.exchange import Exchange, begin
+from playhead.capture import abandoned, answering
+from playhead.capture.begin import begin
+from playhead.capture.clients import aiohttp_replies, http1
+from playhead.capture.clients.replies import Reply, needed
+from playhead.capture.exchange import Exchange
 from playhead.capture.patches import Patches
-from playhead.capture.scope import place
+from playhead.capture.scope import muted, place
 from playhead.capture.spans import outcome
+from playhead.errors import DeviationError
 
 MODULES = ("aiohttp.client",)
 
@@ -32,6 +36,9 @@ def patch(module: ModuleType, patches: Patches) -> None:
     whole = sys.modules["aiohttp.payload"].BytesPayload
     patches.replace(connector, "connect", functools.partial(_connect, whole))
     patches.replace(connector, "_release", _release)
+    for kind in _connectors(connector):
+        patches.replace(kind, "_create_connection", _create_connection)
+    patches.replace(sys.modules["aiohttp.helpers"].TimeoutHandle, "start", _start)
     patches.replace(module.ClientRequest, "send", functools.partial(_send, whole))
     patches.replace(writer, "write_headers", _write_headers)
     patches.replace(writer, "_write", _write)
@@ -41,14 +48,61 @@ def patch(module: ModuleType, patches: Patches) -> None:
     patches.replace(protocol, "connection_lost", _connection_lost)
 
 
+def _connectors(kind: Any) -> list[Any]:
+    """Return the classes that know how to connect."""
+    found = [kind] if "_create_connection" in kind.__dict__ else []
+    return [*found, *(each for child in kind.__subclasses__() for each in _connectors(child))]
+
+
 class _Tap:
     """One request and its answer on a connection."""
 
-    def __init__(self, request: Any, whole: type) -> None:
-        self._request, self._whole = request, whole
+    def __init__(self, request: Any, whole: type, connector: Any = None) -> None:
+        self._request, self._whole, self._connector = request, whole, connector
         self.exchange: Exchange | None = None
+        self.refused: Reply | None = None  # in a replay: no connection was made for it
+        self._waits = False  # in a replay: for its body to be sent
+        self._live: asyncio.Task[None] | None = None  # in a replay: it asks the world after all
         self.question: http1.Question | None = None
         self.answer: http1.Answer | None = None
+
+    async def replay(self, protocol: Any) -> None:
+        """Let the connection have its answer, once the request is recorded; raises where there was no connection."""
+        if self.exchange is None:
+            raise ConnectionRefusedError("a request that is not recorded is not answered in a replay")
+        if not aiohttp_replies.is_pretended(protocol):  # it is from before, or has asked the world
+            aiohttp_replies.pretend(protocol, self._connector, self._request)
+        protocol.transport.kept = [] if _asks_world() else None
+        if self._request._continue is not None:
+            aiohttp_replies.go_on(protocol)
+        if not self._feed_later(protocol):
+            await aiohttp_replies.connect_really(protocol, self._connector, self._request)
+        if self.refused is not None:
+            reply, self.refused = self.refused, None
+            await reply.wait_for_head_async()
+            raise aiohttp_replies.refusal(reply.error or {}, self._request)
+
+    def feed(self, protocol: Any) -> None:
+        """Do the same where a body is on its way."""
+        if self._waits and self.exchange is not None and self.exchange.recorded and not self._feed_later(protocol):
+            connecting = aiohttp_replies.connect_really(protocol, self._connector, self._request)
+            self._live = protocol._loop.create_task(connecting)
+            self._live.add_done_callback(functools.partial(_fail, protocol))
+
+    def _feed_later(self, protocol: Any) -> bool:
+        """Let the tape answer, now or when the request is recorded; False where the world is to be asked."""
+        assert self.exchange is not None
+        self._waits = not self.exchange.recorded
+        if self._waits:
+            return True
+        reply = needed(self.exchange.reply())
+        if reply is None:
+            return False
+        if aiohttp_replies.is_refusal(reply):
+            self.refused = reply
+        else:
+            aiohttp_replies.Feed(reply, self._request, protocol).begin()
+        return True
 
     def begin(self, headers: Any) -> None:
         """Record the request, or begin to listen for its body where that is made while it is sent."""
@@ -105,9 +159,14 @@ def _send(whole: type, original: Any) -> Any:
     @functools.wraps(original)
     async def send(self: Any, conn: Any) -> Any:
         protocol = conn.protocol
-        if place() is None or protocol is None or self.method == "CONNECT":  # which only opens a tunnel
+        unwatched = place() is None or answering.is_left_alone(str(self.url))
+        if answering.unrecorded is not None and place() is None:
+            answering.unrecorded(self.method, str(self.url))
+        if unwatched or protocol is None or self.method == "CONNECT":  # which only opens a tunnel
+            if aiohttp_replies.is_pretended(protocol):
+                raise ConnectionRefusedError("a request that is not recorded is not answered in a replay")
             return await original(self, conn)
-        tap = _Tap(self, whole)
+        tap = _Tap(self, whole, conn._connector)
         setattr(protocol, _TAP, tap)
         transport = protocol.transport
         if type(transport).__module__.startswith("uvloop"):
@@ -127,6 +186,8 @@ def _write_headers(original: Any) -> Any:
         tap: _Tap | None = getattr(self._protocol, _TAP, None)
         if tap is not None and tap.exchange is None:
             tap.begin(headers)  # aiohttp has just added the last of them, and nothing has left
+            if answering.player is not None:
+                await tap.replay(self._protocol)
         return await original(self, status_line, headers)
 
     return write_headers
@@ -137,7 +198,7 @@ def _write(original: Any) -> Any:
     def write(self: Any, chunk: Any) -> Any:
         tap: _Tap | None = getattr(self._protocol, _TAP, None)
         if tap is not None and tap.question is not None:
-            tap.question.feed(bytes(chunk))
+            _telling(tap, self._protocol, bytes(chunk))
         return original(self, chunk)
 
     return write
@@ -149,10 +210,51 @@ def _writelines(original: Any) -> Any:
         tap: _Tap | None = getattr(self._protocol, _TAP, None)
         if tap is not None and tap.question is not None:
             chunks = list(chunks)
-            tap.question.feed(b"".join(chunks))
+            _telling(tap, self._protocol, b"".join(chunks))
         return original(self, chunks)
 
     return writelines
+
+
+def _telling(tap: _Tap, protocol: Any, data: bytes) -> None:
+    """Take in what is about to be sent."""
+    assert tap.question is not None
+    try:
+        tap.question.feed(data)
+        if answering.player is not None:
+            tap.feed(protocol)
+    except DeviationError as error:
+        protocol.set_exception(error)  # whoever waits for the answer is in another task
+        raise
+
+
+def _create_connection(original: Any) -> Any:
+    @functools.wraps(original)
+    async def create_connection(self: Any, req: Any, *args: Any, **options: Any) -> Any:
+        if answering.player is None or muted.get() or place() is None or answering.is_left_alone(str(req.url)):
+            return await original(self, req, *args, **options)
+        return aiohttp_replies.connected(self, req)
+
+    return create_connection
+
+
+def _start(original: Any) -> Any:
+    @functools.wraps(original)
+    def start(self: Any) -> Any:
+        # When the time for a request was over is known in a replay.
+        return original(self) if answering.player is None or _asks_world() else None
+
+    return start
+
+
+def _fail(protocol: Any, connecting: asyncio.Task[None]) -> None:
+    error = None if connecting.cancelled() else connecting.exception()
+    if error is not None:
+        protocol.set_exception(error)  # whoever waits for the answer is in another task
+
+
+def _asks_world() -> bool:
+    return answering.player is not None and answering.player.asks_world
 
 
 def _data_received(original: Any) -> Any:

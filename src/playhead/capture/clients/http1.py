@@ -7,6 +7,7 @@ sense are left to the client to complain about.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 
 from playhead.capture.exchange import Exchange
@@ -20,7 +21,7 @@ Headers = list[tuple[bytes, bytes]]
 class Body:
     """Cut a body out of its framing: chunks, a known length, or everything until the connection closes."""
 
-    def __init__(self, headers: Headers, tell: Callable[[bytes], None], *, empty: bool = False) -> None:
+    def __init__(self, headers: Headers, tell: Callable[..., None], *, empty: bool = False) -> None:
         self._tell = tell
         self.chunked = not empty and value_of(headers, b"transfer-encoding").lower().endswith(b"chunked")
         self._left = None if self.chunked else 0 if empty else length_of(headers)
@@ -55,7 +56,10 @@ class Body:
                 piece = data[at : at + self._left]
                 at += len(piece)
                 self._left -= len(piece)
-                self._tell(piece)
+                if self._left:
+                    self._tell(piece, unended=True)
+                else:
+                    self._tell(piece)
                 continue
             stop = data.find(b"\n", at)
             if stop < 0:
@@ -84,6 +88,7 @@ class Answer:
         self._goes_on = goes_on  # for which status the client waits for another head
         self._head = b""
         self._nonsense = False
+        self._now = 0
         self._body: Body | None = None
 
     @property
@@ -98,6 +103,7 @@ class Answer:
 
     def feed(self, data: bytes) -> None:
         """Take in what came from the connection."""
+        self._now = time.monotonic_ns()  # of all that comes in one packet
         body = self._body
         if body is None:
             data = self._feed_head(data)
@@ -105,17 +111,22 @@ class Answer:
         if body is not None:
             body.feed(data)
             if body.done:
-                self._exchange.end()
+                self._exchange.end(at=self._now)
 
     def status_read(self, status: int) -> None:
         """Take in the status from a client that read the first line itself."""
         self._head = b"HTTP/1.1 %d \r\n" % status
 
-    def head(self, status: int, headers: Headers) -> None:
-        """Take in the head; also from a client that made one out of something else."""
-        self._exchange.head(status, headers)
+    def head(self, status: int, headers: Headers, line: bytes = b"") -> None:
+        """Take in the head, with its first line; also from a client that made one out of something else."""
+        version, _, rest = line.decode("latin-1").strip().partition(" ")
+        reason = rest.strip().partition(" ")[2].strip() if line else None
+        self._exchange.head(status, headers, reason=reason, version=version or None, at=self._now)
         empty = self._method == "HEAD" or status < 200 or status in (204, 304)
-        self._body = Body(headers, self._exchange.chunk, empty=empty)
+        self._body = Body(headers, self._tell, empty=empty)
+
+    def _tell(self, piece: bytes, *, unended: bool = False) -> None:
+        self._exchange.chunk(piece, unended=unended, at=self._now)
 
     def closed_here(self) -> bool:
         """Say whether the answer is whole when the connection closes now, and end it if so."""
@@ -136,7 +147,7 @@ class Answer:
                 self._nonsense = True
                 break
             if not self._goes_on(status):
-                self.head(status, headers)
+                self.head(status, headers, line)
                 return held
         self._head = held
         return b""
@@ -180,5 +191,5 @@ def _head_parts(head: bytes) -> tuple[bytes, Headers]:
     return first, [(name.strip(), value.strip()) for name, colon, value in pairs if colon]
 
 
-def _ignore(data: bytes) -> None:
+def _ignore(data: bytes, *, unended: bool = False) -> None:
     """Take in nothing."""

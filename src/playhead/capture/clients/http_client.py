@@ -10,17 +10,19 @@ from __future__ import annotations
 import errno
 import functools
 import io
+import ssl
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import abandoned
-from playhead.capture.clients import http1
-from playhead.capture.exchange import Exchange, begin
+from playhead.capture import abandoned, answering
+from playhead.capture.begin import begin
+from playhead.capture.clients import http1, http_replies
+from playhead.capture.exchange import Exchange
 from playhead.capture.patches import Patches
-from playhead.capture.scope import place
+from playhead.capture.scope import muted, place
 
 MODULES = ("http.client",)
 
@@ -44,6 +46,9 @@ _awaiting: ContextVar[_Call | None] = ContextVar("playhead_awaiting", default=No
 def patch(module: ModuleType, patches: Patches) -> None:
     """Put the recorder into connections and answers."""
     connection, response = module.HTTPConnection, module.HTTPResponse
+    for kind in (connection, getattr(module, "HTTPSConnection", None)):
+        if kind is not None:
+            patches.replace(kind, "connect", connecting)
     patches.replace(connection, "endheaders", _endheaders)
     patches.replace(connection, "send", _send)
     patches.replace(connection, "getresponse", functools.partial(_getresponse, module.ResponseNotReady))
@@ -56,8 +61,15 @@ class _Call:
 
     def __init__(self, exchange: Exchange, question: http1.Question | None) -> None:
         self.exchange, self.question = exchange, question
+        self.replayed: Callable[[], None] | None = None  # gives the connection its answer, in a replay
         self.sending = self.answered = False
         self._error: BaseException | None = None
+
+    def replay(self) -> None:
+        """Give the connection its answer in a replay, once the request is recorded."""
+        if self.replayed is not None and self.exchange.recorded:
+            answer, self.replayed = self.replayed, None
+            answer()
 
     def failed(self, error: BaseException, connected: bool) -> None:
         """Take in that sending failed."""
@@ -80,18 +92,64 @@ class _Call:
 def _endheaders(original: Any) -> Any:
     @functools.wraps(original)
     def endheaders(self: Any, message_body: Any = None, **options: Any) -> Any:
-        call = None if place() is None else _begin(self, message_body)
+        call = None if place() is None and answering.unrecorded is None else _begin(self, message_body)
         if call is None:
             self.__dict__.pop(_CALL, None)
+            if isinstance(self.sock, http_replies.Pretended):
+                self.close()  # what is not watched is not answered either
             return original(self, message_body, **options)
         self.__dict__[_CALL] = call
         try:
+            if answering.player is not None:
+                _replay(self, call)
             return original(self, message_body, **options)
         except BaseException as error:
             call.failed(error, self.sock is not None)
             raise
 
     return endheaders
+
+
+def connecting(original: Any) -> Any:
+    """Connect, or in a replay seem to."""
+
+    @functools.wraps(original)
+    def connect(self: Any) -> Any:
+        if answering.player is None or muted.get() or place() is None:
+            return original(self)
+        if answering.is_left_alone(f"//{self.host}:{self.port}"):
+            return original(self)
+        return _pretend(self)
+
+    return connect
+
+
+def _pretend(connection: Any) -> None:
+    host, port = connection.host, connection.port
+    connection.sock = http_replies.Pretended((host, port))
+    if hasattr(connection, "proxy_is_verified"):
+        connection._has_connected_to_proxy = bool(getattr(connection, "proxy", None))
+    if hasattr(connection, "cert_reqs") and connection.default_port == 443:
+        from urllib3.util.ssl_ import resolve_cert_reqs  # it is a connection of urllib3
+
+        required = resolve_cert_reqs(connection.cert_reqs) == ssl.CERT_REQUIRED
+        connection.is_verified = required or bool(getattr(connection, "assert_fingerprint", None))
+
+
+def _replay(connection: Any, call: _Call) -> None:
+    """Let a connection be answered from the tape, when its request is whole."""
+    if not isinstance(connection.sock, http_replies.Pretended):
+        if connection.sock is not None:
+            connection.sock.close()  # of a request before, which the world has answered
+        _pretend(connection)
+    connection.sock.begin()
+    lines: list[bytes] = connection._buffer
+    method = lines[0].partition(b" ")[0].decode("latin-1")
+    headers = [(name, value.strip()) for name, _, value in (line.partition(b":") for line in lines[1:])]
+    call.replayed = functools.partial(http_replies.answer, connection, call.exchange, method, headers)
+    if http1.value_of(headers, b"expect").lower() == b"100-continue":
+        connection.sock.allow_to_go_on()
+    call.replay()
 
 
 def _begin(connection: Any, given: Any) -> _Call | None:
@@ -163,7 +221,9 @@ def _send(original: Any) -> Any:
         try:
             if call.question is None:
                 return original(self, data)
-            return _send_telling(original, self, data, call.question)
+            result = _send_telling(original, self, data, call.question)
+            call.replay()
+            return result
         except BaseException as error:
             call.failed(error, self.sock is not None)
             raise
@@ -262,7 +322,8 @@ def _begin_response(cut: type[Exception], original: Any) -> Any:
         self.fp = io.BufferedReader(_Tap(raw, call.exchange, answer, cut))
         result = original(self)
         if not answer.headed:  # http.client takes what it can get
-            answer.head(self.status, [(name.encode(), value.encode()) for name, value in self.getheaders()])
+            line = f"HTTP/{self.version // 10}.{self.version % 10} {self.status} {self.reason}".encode()
+            answer.head(self.status, [(name.encode(), value.encode()) for name, value in self.getheaders()], line)
         return result
 
     return begin

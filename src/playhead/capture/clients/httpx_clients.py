@@ -6,9 +6,9 @@ import functools
 from types import ModuleType, TracebackType
 from typing import Any
 
-from playhead.capture import telemetry
+from playhead.capture import answering, telemetry
+from playhead.capture.begin import begun
 from playhead.capture.clients.unseen import tell
-from playhead.capture.exchange import begun
 from playhead.capture.patches import Patches
 
 MODULES = ("httpx._client", "httpx2._client")
@@ -18,6 +18,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
     """Look at each request when it was sent: a transport that passes it on to a recorded one is no gap."""
     patches.replace(module.Client, "_send_single_request", functools.partial(_sync, module.HTTPTransport))
     patches.replace(module.AsyncClient, "_send_single_request", functools.partial(_async, module.AsyncHTTPTransport))
+    patches.replace(module.Cookies, "extract_cookies", _extracting)
 
 
 def _sync(known: type, original: Any) -> Any:
@@ -46,6 +47,16 @@ def _async(known: type, original: Any) -> Any:
 
 def _transport(client: Any, request: Any) -> Any:
     return client._transport_for_url(request.url) if client._mounts else client._transport
+
+
+def _extracting(original: Any) -> Any:
+    @functools.wraps(original)
+    def extract_cookies(self: Any, response: Any) -> None:
+        # To find none costs the library a fifth of a call that a replay answers.
+        if answering.player is None or "set-cookie" in response.headers:
+            original(self, response)
+
+    return extract_cookies
 
 
 class _Watch:

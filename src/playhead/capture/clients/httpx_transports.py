@@ -6,8 +6,10 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import abandoned
-from playhead.capture.exchange import Exchange, begin
+from playhead.capture import abandoned, answering
+from playhead.capture.begin import begin
+from playhead.capture.clients.httpx_replies import Replaying
+from playhead.capture.exchange import Exchange
 from playhead.capture.patches import Patches
 from playhead.capture.scope import muted
 
@@ -17,16 +19,19 @@ MODULES = ("httpx._transports.default", "httpx2._transports.default")
 def patch(module: ModuleType, patches: Patches) -> None:
     """Put the recorder into the two transports of the library."""
     streams = _Streams(module)
-    patches.replace(module.HTTPTransport, "handle_request", functools.partial(_sync, streams))
-    patches.replace(module.AsyncHTTPTransport, "handle_async_request", functools.partial(_async, streams))
+    replaying = Replaying(module, streams)
+    patches.replace(module.HTTPTransport, "handle_request", functools.partial(_sync, streams, replaying))
+    patches.replace(module.AsyncHTTPTransport, "handle_async_request", functools.partial(_async, streams, replaying))
 
 
-def _sync(streams: _Streams, original: Any) -> Any:
+def _sync(streams: _Streams, replaying: Replaying, original: Any) -> Any:
     @functools.wraps(original)
     def handle_request(self: Any, request: Any) -> Any:
         exchange = _begin(request)
         if exchange is None:
             return original(self, request)
+        if answering.player is not None and (answered := replaying.sync(exchange, request)) is not None:
+            return answered
         sent = request.stream
         if not exchange.recorded:
             request.stream = streams.sending(exchange, sent, hasattr(request, "_content"))
@@ -39,19 +44,21 @@ def _sync(streams: _Streams, original: Any) -> Any:
         finally:
             muted.reset(token)
             request.stream = sent
-        exchange.head(response.status_code, response.headers.raw)
+        _head(exchange, response)
         response.stream = streams.receiving(exchange, response.stream)
         return response
 
     return handle_request
 
 
-def _async(streams: _Streams, original: Any) -> Any:
+def _async(streams: _Streams, replaying: Replaying, original: Any) -> Any:
     @functools.wraps(original)
     async def handle_async_request(self: Any, request: Any) -> Any:
         exchange = _begin(request)
         if exchange is None:
             return await original(self, request)
+        if answering.player is not None and (answered := await replaying.asynchronous(exchange, request)) is not None:
+            return answered
         sent = request.stream
         if not exchange.recorded:
             request.stream = streams.sending_async(exchange, sent, hasattr(request, "_content"))
@@ -64,7 +71,7 @@ def _async(streams: _Streams, original: Any) -> Any:
         finally:
             muted.reset(token)
             request.stream = sent
-        exchange.head(response.status_code, response.headers.raw)
+        _head(exchange, response)
         response.stream = streams.receiving_async(exchange, response.stream)
         return response
 
@@ -75,6 +82,16 @@ def _begin(request: Any) -> Exchange | None:
     # A body that is not there yet is made while it is sent, and must not be read before.
     body = getattr(request, "_content", None)
     return begin(request.method, str(request.url), request.headers.raw, body, tells=True)
+
+
+def _head(exchange: Exchange, response: Any) -> None:
+    told = response.extensions
+    reason, version = (_told(told.get(name)) for name in ("reason_phrase", "http_version"))
+    exchange.head(response.status_code, response.headers.raw, reason=reason, version=version)
+
+
+def _told(text: Any) -> str | None:
+    return text.decode("latin-1") if isinstance(text, bytes) else None
 
 
 class _Streams:

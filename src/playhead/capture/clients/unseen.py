@@ -10,7 +10,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from playhead.capture import callers, guard, sockets, telemetry
+from playhead.capture import answering, callers, guard, sockets, telemetry
 from playhead.capture.patches import Patches
 from playhead.capture.scope import live, muted, wrapped
 
@@ -40,7 +40,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
                 if name in kind.__dict__ and kind.__module__ == module.__name__:
                     patches.replace(kind, name, _calling)
     elif module.__name__ == "uvloop":
-        for name, what in _BY_THE_LOOP.items():
+        for name, what in _BY_THE_LOOP.items() if answering.player is None else ():  # in a replay it is asyncio's
             patches.cover(module.Loop, name, functools.partial(_looping, what))
     else:
         patches.replace(module.Session, "request", _requesting)
@@ -116,7 +116,8 @@ def _looping(what: str, original: Any) -> Any:
 def serving(server: Any) -> None:
     """Name a server of uvloop, whose connections are accepted without a socket of Python's."""
     for socket in server.sockets:
-        tell("uvloop", functools.partial(_served_at, socket))
+        if not sockets.is_left_alone(socket.getsockname()):
+            tell("uvloop", functools.partial(_served_at, socket))
 
 
 def _served_at(socket: Any) -> str:

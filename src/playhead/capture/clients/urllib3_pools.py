@@ -7,10 +7,11 @@ body before the first byte leaves. Each attempt of a retry is an exchange of its
 from __future__ import annotations
 
 import functools
+import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture.clients.http_client import Wanted, address, never_sent, wanted
+from playhead.capture.clients.http_client import Wanted, address, connecting, never_sent, wanted
 from playhead.capture.patches import Patches
 from playhead.capture.scope import place
 
@@ -22,6 +23,11 @@ def patch(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.HTTPConnectionPool, "urlopen", _urlopen)
     for name in ("_validate_conn", "_prepare_proxy"):  # where a secure connection is made before there is a request
         patches.replace(module.HTTPSConnectionPool, name, _connecting)
+    connection = sys.modules["urllib3.connection"]
+    for name in ("HTTPConnection", "HTTPSConnection"):
+        kind = getattr(connection, name, None)
+        if isinstance(kind, type) and "connect" in kind.__dict__:
+            patches.replace(kind, "connect", connecting)
 
 
 def _urlopen(original: Any) -> Any:
@@ -40,7 +46,7 @@ def _urlopen(original: Any) -> Any:
 
 def _connecting(original: Any) -> Any:
     @functools.wraps(original)
-    def connecting(self: Any, conn: Any) -> Any:
+    def connects(self: Any, conn: Any) -> Any:
         try:
             return original(self, conn)
         except BaseException as error:
@@ -52,4 +58,4 @@ def _connecting(original: Any) -> Any:
                 never_sent(url, error)
             raise
 
-    return connecting
+    return connects

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
+from playhead.capture.answered import Outcome
 from playhead.capture.frameworks import seams
 from playhead.capture.patches import Patches
 from playhead.capture.scope import live
@@ -19,7 +20,7 @@ MODULES = ("google.genai._extra_utils",)
 def patch(module: ModuleType, patches: Patches) -> None:
     """Put the recorder around the two functions that call a function of the agent, and the two that read an answer."""
     for name in ("invoke_function_from_dict_args", "invoke_function_from_dict_args_async"):
-        seams.tools(patches, module, name, _called, _given)
+        seams.tools(patches, module, name, _called, _given, _replayed)
     for name in ("get_function_response_parts", "get_function_response_parts_async"):
         patches.replace(module, name, _reading)
 
@@ -76,5 +77,30 @@ def _called(args: Any, function_to_invoke: Any) -> ToolCall:
     return _Call(name, args, seams.effects_of(function_to_invoke), call, framework=True)
 
 
-def _given(result: Any) -> Any:
+def _given(_: ToolCall, result: Any) -> Any:
     return result
+
+
+def _replayed(_: Any, outcome: Outcome) -> None:
+    """Have the SDK call something else in place of the function: it makes its own error of what that raises."""
+
+    def through(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        function = kwargs["function_to_invoke"] if "function_to_invoke" in kwargs else args[1]
+        if inspect.iscoroutinefunction(original):
+
+            @functools.wraps(function)
+            async def answer_async(**_: Any) -> Any:
+                return await outcome.result_async(raising=True)
+
+            answer: Any = answer_async
+        else:
+
+            @functools.wraps(function)
+            def answer_now(**_: Any) -> Any:
+                return outcome.result(raising=True)
+
+            answer = answer_now
+        kwargs = {name: value for name, value in kwargs.items() if name != "function_to_invoke"}
+        return original(*args[:1], function_to_invoke=answer, **kwargs)
+
+    outcome.through = through

@@ -15,7 +15,9 @@ from contextvars import Context, ContextVar
 from types import ModuleType
 from typing import Any
 
-from playhead.capture.frameworks.mcp_messages import Conversation, Message, Server, given_back
+from playhead.capture import answering
+from playhead.capture.frameworks import mcp_replay
+from playhead.capture.frameworks.mcp_messages import IN_PROCESS, Conversation, Message, Server, given_back
 from playhead.capture.patches import Patches
 from playhead.capture.scope import current, muted
 
@@ -24,6 +26,7 @@ _TRANSPORTS = {
     "mcp.client.streamable_http": ("streamable_http_client", "streamablehttp_client"),
     "mcp.client.sse": ("sse_client",),
 }
+_OF_THREE = ("streamablehttp_client", "streamable_http_client")  # in mcp 1: and how to get the id of the session
 MODULES = ("mcp.client.session", "mcp.shared.direct_dispatcher", *_TRANSPORTS)
 
 _servers: dict[int, Server] = {}  # of open transports, by the identity of the stream that is written to
@@ -51,7 +54,7 @@ def _conversation(owner: Any) -> Conversation:
         found = _conversations[owner] = Conversation()
     if found.server is None:
         stream = getattr(owner, "_write_stream", None)
-        found.server = Server("in-process") if stream is None else _servers.get(id(stream))
+        found.server = Server(IN_PROCESS) if stream is None else _servers.get(id(stream))
     return found
 
 
@@ -75,7 +78,12 @@ def _transport(original: Any) -> Any:
 
     @functools.wraps(original)
     def transport(*args: Any, **kwargs: Any) -> Any:
-        return _Muted(original(*args, **kwargs), _server(args, kwargs))
+        server = _server(args, kwargs)
+        if answering.player is not None:
+            is_first = hasattr(sys.modules["mcp.client.session"], "BaseSession")
+            parts = 3 if is_first and original.__name__ in _OF_THREE else 2
+            return _Muted(mcp_replay.played(answering.player, server, _sending.get, parts), server)
+        return _Muted(original(*args, **kwargs), server)
 
     return transport
 
@@ -160,7 +168,11 @@ def _send_request(client: Any, original: Any) -> Any:
             return await original(self, request, result_type, *args, **kwargs)
         with call:
             call.id = self._request_id
-            return await original(self, request, _Noting(result_type, call), *args, **kwargs)
+            token = _sending.set(call)
+            try:
+                return await original(self, request, _Noting(result_type, call), *args, **kwargs)
+            finally:
+                _sending.reset(token)
 
     return send_request
 
@@ -280,7 +292,10 @@ def _send_raw_request(original: Any) -> Any:
         with call:
             token = _sending.set(call)
             try:
-                result = await original(self, method, params, *args, **kwargs)
+                if answering.player is not None and not hasattr(self, "_write_stream"):
+                    result = await mcp_replay.direct(answering.player, call, self)
+                else:
+                    result = await original(self, method, params, *args, **kwargs)
             finally:
                 _sending.reset(token)
             call.answered(result)

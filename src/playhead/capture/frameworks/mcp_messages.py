@@ -35,6 +35,7 @@ class Server:
         self._is_address = secrets is None
         self._secrets = dict(secrets or {})
         self._told: tuple[Any, str] | None = None
+        self.keeps_context = self._is_address  # its streams pass on the context of the sender
 
     @classmethod
     def of_command(cls, command: str, args: Sequence[str], env: Mapping[str, str] | None) -> Server:
@@ -55,6 +56,9 @@ class Server:
             self._told = redactor, clean(redactor, self._text, counts)
             recording.count_redacted(counts)
         return self._told[1]
+
+
+IN_PROCESS = "in-process"
 
 
 class Message(Span):
@@ -275,7 +279,7 @@ def given_back(context: Context) -> None:
     """Prepare a context that a transport kept with a message for the agent's code: not muted, in the reader's lane."""
     if context.get(muted):
         context.run(muted.set, False)
-    here, there = current.get(), context.get(current)
+    here, there = place(), context.get(current)
     if here is not None and there is not None and here.recording is there.recording:
         context.run(current.set, Scope(there.recording, there.span, here.lane))
     context.run(ambient_lane.set, ambient_lane.get())

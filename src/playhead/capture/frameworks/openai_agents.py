@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from types import ModuleType
 from typing import Any
 
+from playhead.capture.answered import Outcome
 from playhead.capture.frameworks import seams
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, live
@@ -36,7 +38,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
 def _patch_tools(patches: Patches) -> None:
     old = sys.modules.get("agents._run_impl")
     if old is not None and "_execute_tool_with_hooks" in old.RunImpl.__dict__:
-        seams.tools(patches, old.RunImpl, "_execute_tool_with_hooks", _called_by_old, _given)
+        seams.tools(patches, old.RunImpl, "_execute_tool_with_hooks", _called_by_old, _given, _replayed_by_old)
         patches.replace(sys.modules["agents.util._error_tracing"], "attach_error_to_current_span", _attaching)
         return
     tool = sys.modules["agents.tool"]
@@ -46,11 +48,17 @@ def _patch_tools(patches: Patches) -> None:
     for place in ("agents.tool", "agents.run_internal.tool_execution", "agents._run_impl", "agents.realtime.session"):
         module = sys.modules.get(place)
         if module is not None and name in module.__dict__:
-            seams.tools(patches, module, name, _called, _given)
+            seams.tools(patches, module, name, _called, _given, functools.partial(_replayed, tool))
     patches.replace(tool, "maybe_invoke_function_tool_failure_error_function", _failing)
 
 
 # Tools.
+
+
+class _Call(ToolCall):
+    """A call that knows which tool it is of."""
+
+    tool: Any = None
 
 
 def _called(*, function_tool: Any, context: Any, arguments: Any) -> ToolCall:
@@ -63,13 +71,36 @@ def _called_by_old(_: Any, *, func_tool: Any, tool_context: Any, tool_call: Any,
 
 def _call(tool: Any, context: Any, arguments: Any) -> ToolCall:
     function = getattr(tool, "__wrapped__", None)
-    return ToolCall(
-        tool.name, seams.parsed(arguments), seams.effects_of(function), context.tool_call_id, framework=True
-    )
+    call = _Call(tool.name, seams.parsed(arguments), seams.effects_of(function), context.tool_call_id, framework=True)
+    call.tool = tool
+    return call
 
 
-def _given(result: Any) -> Any:
+def _given(_: ToolCall, result: Any) -> Any:
     return result.output if type(result).__name__ == "_FunctionToolInvocationResult" else result
+
+
+def _replayed(module: Any, call: Any, outcome: Outcome) -> None:
+    """Make of the output what the SDK's own function returns."""
+    result = getattr(module, "_FunctionToolInvocationResult", None)
+    if result is None:
+        return
+    by_default = bool(getattr(call.tool, "_use_default_failure_error_function", False))
+    outcome.made = lambda output: result(output, is_sdk_generated_error=outcome.handled and by_default)
+
+
+def _replayed_by_old(_: Any, outcome: Outcome) -> None:
+    """Let the SDK call its hooks, and something else in place of the tool."""
+
+    async def answer(*_: Any) -> Any:
+        return await outcome.result_async()
+
+    def through(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tool = copy.copy(kwargs["func_tool"])
+        tool.on_invoke_tool = answer
+        return original(*args, **{**kwargs, "func_tool": tool})
+
+    outcome.through = through
 
 
 def _failing(original: Any) -> Any:

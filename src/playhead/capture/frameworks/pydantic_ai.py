@@ -38,7 +38,7 @@ def _called(toolset: Any, name: str, tool_args: Any, ctx: Any, tool: Any) -> Too
     return ToolCall(name, tool_args, effects, ctx.tool_call_id, framework=True)
 
 
-def _given(result: Any) -> Any:
+def _given(_: ToolCall, result: Any) -> Any:
     return result
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from playhead.capture import guard
+from playhead.capture.answered import Outcome
+from playhead.capture.around import around
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Scope, live
-from playhead.capture.spans import Span, Step, ToolCall, around
+from playhead.capture.spans import Span, Step, ToolCall
 from playhead.event import kinds
 
 if TYPE_CHECKING:
@@ -53,19 +55,31 @@ class AgentStep(FrameworkStep):
 
 
 def tools(
-    patches: Patches, owner: Any, name: str, called: Callable[..., ToolCall | None], given: Callable[[Any], Any]
+    patches: Patches,
+    owner: Any,
+    name: str,
+    called: Callable[..., ToolCall | None],
+    given: Callable[[Any, Any], Any],
+    replayed: Callable[[Any, Outcome], None] = lambda call, outcome: None,
 ) -> None:
     """Record every call of a function as a call of a tool.
 
     `called` gets what the function gets and returns the call, or None where it is none; `given` makes the output of
-    what the function returns.
+    that and of what the function returns. `replayed` gets that and what a replay has, and says there how to make of it
+    what the framework expects; without it the output is handed back as it is.
     """
+
+    def tell(*args: Any, **kwargs: Any) -> ToolCall | None:
+        call = called(*args, **kwargs)
+        if call is not None:
+            call.prepare = replayed
+        return call
 
     def returned(span: Any, result: Any) -> None:
         if isinstance(span, ToolCall):
-            span.output = look(owner, lambda: given(result))
+            span.output = look(owner, lambda: given(span, result))
 
-    _replace(patches, owner, name, called, returned)
+    _replace(patches, owner, name, tell, returned)
 
 
 def steps(

@@ -15,8 +15,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture import abandoned, callers, guard
+from playhead.capture import abandoned, answering, callers, guard, printing
 from playhead.capture.processes import kept
+from playhead.capture.processes.inherited import Inherited, inherit
 from playhead.capture.scope import Scope, current, live, muted
 from playhead.capture.spans import outcome
 from playhead.event import kinds
@@ -24,6 +25,7 @@ from playhead.event.keys import ASKED
 from playhead.event.plain import describe_error
 
 if TYPE_CHECKING:
+    from playhead.capture.processes.played import Played, Stream, Told
     from playhead.capture.recording import Recording
 
 _KIND = "process.started"
@@ -77,7 +79,7 @@ def begin(frame: FrameType | None, describe: Callable[[ProcessCall], dict[str, A
 class Flow:
     """What passes through one pipe, piece by piece, and when."""
 
-    __slots__ = ("call", "handed", "name", "open", "pieces", "times")
+    __slots__ = ("call", "end_ns", "handed", "name", "open", "pieces", "stream", "times", "told", "unwritten")
 
     def __init__(self, call: ProcessCall, name: str) -> None:
         self.call = call
@@ -86,10 +88,17 @@ class Flow:
         self.times: list[int] = []
         self.open = True
         self.handed = False  # the number of its descriptor, to the agent's own code
+        self.end_ns: int | None = None  # when its end was read
+        self.unwritten: int | None = None  # bytes that nobody took any more
+        played = call.played
+        self.stream: Stream | None = None if played is None else played.streams.get(name)  # what says it in a replay
+        self.told: Told | None = None if played is None or name != "stdin" else played.stdin  # what hears it
 
     def took(self, data: bytes, at: int | None = None) -> None:
         """Take in a piece, as it was read or written; `at` is when, if not now."""
         call = self.call
+        if self.told is not None:
+            self.told.wrote(data)
         call.size = size = call.size + len(data)
         if size > call.room:  # there is none left when its end is recorded
             data = data[: max(0, len(data) - (size - call.room))]
@@ -98,19 +107,28 @@ class Flow:
         self.pieces.append(data)
         self.times.append(_now() if at is None else at)
 
-    def ended(self) -> None:
-        """Take in that nothing comes any more, or that the agent will not read it."""
+    def ended(self, *, seen: bool = False) -> None:
+        """Take in that nothing comes any more, as was seen, or that the agent will not read it."""
+        if seen and self.end_ns is None:
+            self.end_ns = _now()
         if self.open:
             self.open = False
             self.call.settle()
+            if self.told is not None and not self.call.talking:
+                self.told.closed()
+
+    def refused(self, count: int) -> None:
+        """Take in that so many bytes could not be written, since nobody reads them any more."""
+        self.unwritten = count
 
 
 class ProcessCall:
     """One process, from before its start to its end."""
 
     __slots__ = (
-        "__weakref__", "_code", "_known", "_left", "_pid", "_program", "_scope", "_span", "_start",
-        "done", "exit_ns", "flows", "polls", "room", "signals", "size", "talking", "unseen", "wait_status",
+        "__weakref__", "_code", "_inherits", "_known", "_left", "_pid", "_printed", "_program", "_scope", "_span",
+        "_start", "_tool", "done", "exit_ns", "flows", "inherited", "played", "polls", "room", "signals", "size",
+        "talking", "timeouts", "unseen", "wait_status",
     )  # fmt: skip
 
     def __init__(self, scope: Scope) -> None:
@@ -127,10 +145,16 @@ class ProcessCall:
         self.size = 0  # of all that passed, kept or not
         self.room = _limits.PROCESS_BYTES_MAX
         self.polls = 0
+        self.timeouts: list[dict[str, float]] = []
         self.signals: list[dict[str, int]] = []
         self.wait_status: int | None = None
         self.talking = False  # inside `communicate`, which tells at its end what it read
+        self.played: Played | None = None  # what answers in a replay, in place of a process
         self.unseen: set[str] = set()  # streams that go through pipes or terminals of the agent's own making
+        self.inherited: list[int] = []  # our own descriptors that it gets for its outputs
+        self._inherits: Inherited | None = None
+        self._printed: dict[str, list[list[int]]] | None = None
+        self._tool = printing.here.get()  # that prints this process's output as its own
 
     @property
     def span(self) -> str | None:
@@ -161,8 +185,43 @@ class ProcessCall:
             self._span = recording.emit_fields(_KIND, fields, parent=parent, opens=True, keyed=ASKED[_KIND])
         except Exception as problem:
             guard.absorb(problem, recording, "the start of a process", inside=True)
-        recording.turns.exchanges[id(self)] = weakref.ref(self)
+        recording.exchanges[id(self)] = weakref.ref(self)
+        if (player := answering.player) is not None:
+            from playhead.capture.processes.played import play  # here: a program that is recorded does not need it
+
+            try:
+                self.played = play(player, self._span)
+            except BaseException as error:  # nothing on the tape answers it
+                self.failed(error)
+                raise
+        self._share()
         self._start = time.monotonic_ns()
+
+    def _share(self) -> None:
+        """Take in which outputs of the program it gets."""
+        try:
+            self._inherits = inherit(self.inherited)
+            if self._inherits is not None and self.played is not None:
+                self._inherits.expect(self.played.printed, self.played.player.printed)
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, "the outputs of a process", inside=True)
+
+    def _tell_printed(self) -> None:
+        """Take in what it wrote to outputs of the program."""
+        if self._inherits is None or abandoned.collecting():
+            return
+        try:
+            self._printed = self._inherits.ended()
+        except Exception as problem:
+            guard.absorb(problem, self._scope.recording, "the outputs of a process", inside=True)
+        if self._tool is not None:
+            for name, parts in (self._printed or {}).items():
+                self._tool.add_parts(name, parts)
+
+    async def wait_for(self, at_us: int) -> None:
+        """Return when it is the turn of something that was recorded at this time."""
+        assert self.played is not None, "it is replayed"
+        await self.played.player.wait_async(at_us)
 
     def flow(self, name: str) -> Flow:
         """Return what notes the traffic of one of its pipes from now on."""
@@ -178,8 +237,11 @@ class ProcessCall:
         """Record that it could not be started."""
         self._end(error)
 
-    def asked(self) -> None:
-        """Take in that somebody asked whether it has ended, and it has not."""
+    def asked(self, waited: float | None = None) -> None:
+        """Take in that somebody asked whether it has ended, and it has not; `waited` says for how many seconds."""
+        if waited is not None and len(self.timeouts) < _limits.PROCESS_TIMEOUTS_MAX:
+            at = self._since(time.monotonic_ns())
+            self.timeouts.append({"ask": self.polls, "at_us": at, "seconds": waited})
         self.polls += 1
 
     def signalled(self, number: int) -> None:
@@ -192,6 +254,7 @@ class ProcessCall:
             self._known = True
             self.exit_ns = time.monotonic_ns()
             self._code = None if code == sys.maxsize else code  # what subprocess says where it cannot know
+            self._tell_printed()
             self.settle()
 
     def left(self) -> None:
@@ -218,8 +281,10 @@ class ProcessCall:
         recording = self._scope.recording
         # Taken out in one step: of several threads that end it, one goes on. In a forked child it is not there.
         self.done, self.room = True, 0
-        if recording.turns.exchanges.pop(id(self), None) is None:
+        if recording.exchanges.pop(id(self), None) is None:
             return
+        if self._inherits is not None:
+            self._inherits.leave()
         token = current.set(self._scope)
         try:
             self._close(error)
@@ -235,7 +300,8 @@ class ProcessCall:
         counts: dict[str, int] = {}
         exited = kinds.ProcessExited(status="ok", exit_code=self._code, pid=self._pid, polls=self.polls or None)
         exited.exit_us = None if self.exit_ns is None else self._since(self.exit_ns)
-        exited.signals, exited.wait_status = self.signals, self.wait_status
+        exited.signals, exited.timeouts, exited.wait_status = self.signals, self.timeouts, self.wait_status
+        exited.printed = self._printed
         members = [member for flow in self.flows.values() if (member := self._keep(flow, exited, counts)) is not None]
         if error is not None:
             exited.status, exited.error = outcome(error), describe_error(error)
@@ -254,12 +320,14 @@ class ProcessCall:
 
     def _keep(self, flow: Flow, exited: kinds.ProcessExited, counts: dict[str, int]) -> bytes | None:
         """Fill in what passed through a pipe; where it is long, return the member of the event that tells of it."""
+        if flow.name == "stdin":
+            exited.unwritten = flow.unwritten
         if not flow.pieces:
             if flow.name != "stdin":
                 setattr(exited, flow.name, "")
             return None
         raw, pieces = kept.clean(self._scope.recording, flow.pieces, counts)
-        exited.chunks[flow.name] = kept.told(pieces, flow.times, self._start)
+        exited.chunks[flow.name] = kept.told(pieces, flow.times, self._start, flow.end_ns)
         value, member = kept.content(self._scope.recording, flow.name, raw)
         setattr(exited, flow.name, value)
         return member

@@ -88,10 +88,14 @@ def _parts(raw: bytes) -> Iterator[tuple[int, int]]:
             start = end
 
 
-def told(pieces: list[bytes], times: list[int], start: int) -> dict[str, list[int]]:
-    """Say how large the pieces are and when they passed; one that stands for all was there when the last one was."""
+def told(pieces: list[bytes], times: list[int], start: int, end: int | None) -> dict[str, Any]:
+    """Say how large the pieces are and when they passed, and when the end was read, if it was.
+
+    One that stands for all was there when the last one was.
+    """
     at = [max(0, time - start) // 1000 for time in times]
-    return {"sizes": [len(piece) for piece in pieces], "at_us": at[-len(pieces) :]}
+    out: dict[str, Any] = {"sizes": [len(piece) for piece in pieces], "at_us": at[-len(pieces) :]}
+    return out if end is None else {**out, "end_us": max(0, end - start) // 1000}
 
 
 def content(recording: Recording, name: str, raw: bytes) -> tuple[Any, bytes | None]:

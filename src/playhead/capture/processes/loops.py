@@ -9,6 +9,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
+from playhead.capture import answering
 from playhead.capture.patches import Patches
 from playhead.capture.processes.pipes import Pipe
 from playhead.capture.processes.popen import call_of
@@ -21,10 +22,12 @@ def patch(module: ModuleType, patches: Patches) -> None:
     if module.__name__ == "asyncio.base_subprocess":
         kind = module.BaseSubprocessTransport
         patches.replace(kind, "_pipe_data_received", _received)
+        patches.replace(kind, "_pipe_connection_lost", _lost)
         patches.replace(kind, "_process_exited", _exited)
         patches.replace(kind, "send_signal", _send_signal)
     else:
         patches.replace(module._UnixWritePipeTransport, "write", _write)
+        patches.replace(module._UnixSelectorEventLoop, "_make_subprocess_transport", _make_transport)
 
 
 def _received(original: Any) -> Any:
@@ -37,6 +40,30 @@ def _received(original: Any) -> Any:
         original(self, fd, data)
 
     return pipe_data_received
+
+
+def _lost(original: Any) -> Any:
+    @functools.wraps(original)
+    def pipe_connection_lost(self: Any, fd: int, exc: Any) -> None:
+        if fd and exc is None and (call := call_of(self._proc)) is not None:
+            flow = call.flows.get("stdout" if fd == 1 else "stderr")
+            if flow is not None:
+                flow.ended(seen=True)
+        original(self, fd, exc)
+
+    return pipe_connection_lost
+
+
+def _make_transport(original: Any) -> Any:
+    @functools.wraps(original)
+    def make_subprocess_transport(self: Any, *args: Any, **options: Any) -> Any:
+        if answering.player is None:
+            return original(self, *args, **options)
+        from playhead.capture.processes import answered_loops  # here: a program that is recorded does not need it
+
+        return answered_loops.make_transport(self, *args, **options)
+
+    return make_subprocess_transport
 
 
 def _exited(original: Any) -> Any:
@@ -68,7 +95,8 @@ def _write(original: Any) -> Any:
     @functools.wraps(original)
     def write(self: Any, data: Any) -> None:
         pipe, open_for_more = self._pipe, not (self._conn_lost or self._closing)
-        original(self, data)
+        if not (open_for_more and isinstance(pipe, Pipe) and pipe.flow.told is not None):
+            original(self, data)
         if open_for_more and isinstance(pipe, Pipe) and len(data):
             pipe.flow.took(bytes(data))
 

@@ -14,11 +14,12 @@ import weakref
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import children, guard
+from playhead.capture import answering, children, guard
 from playhead.capture.patches import Patches
+from playhead.capture.processes import answered
 from playhead.capture.processes.call import Flow, ProcessCall, begin
 from playhead.capture.processes.pipes import opened
-from playhead.capture.processes.question import by_hand, piped, question
+from playhead.capture.processes.question import by_hand, given_file, inherited, piped, question
 
 MODULES = ("subprocess",)
 
@@ -78,8 +79,10 @@ def _init(original: Any) -> Any:
             given["args"] = list(argv)  # type: ignore[arg-type]
             args, options = (), given
         call = begin(sys._getframe(1), functools.partial(_described, given)) if "args" in given else None
-        if call is None:
+        if call is None and answering.player is None:
             original(self, *args, **options)
+        elif call is None:
+            _start_unrecorded(functools.partial(original, self, *args, **options), sys._getframe(1), argv)
         else:
             _start(call, original, self, args, options, piped(given))
         if once:
@@ -90,16 +93,31 @@ def _init(original: Any) -> Any:
     return __init__
 
 
+def _start_unrecorded(start: Any, frame: Any, argv: Any) -> None:
+    """Start what is not recorded, in a replay: the recorder's own, and nothing else."""
+    from playhead.capture.processes import instead  # here: a program that is recorded does not need it
+
+    instead.unrecorded(frame, argv)
+    with instead.starting(None):
+        start()
+
+
 def _described(given: dict[str, Any], call: ProcessCall) -> dict[str, Any]:
-    call.unseen = by_hand(given)
-    return question(given["args"], given)
+    call.unseen, call.inherited = by_hand(given), inherited(given)
+    return {**question(given["args"], given), **given_file(call.recording, given)}
 
 
 def _start(call: ProcessCall, original: Any, process: Any, args: Any, options: Any, pipes: list[str]) -> None:
     before = getattr(_starting, "now", None), children.starting.at
     _starting.now, children.starting.at = (call, pipes), (call.recording.id, call.span)
     try:
-        original(process, *args, **options)
+        if answering.player is None:
+            original(process, *args, **options)
+        else:
+            from playhead.capture.processes import instead  # here: a program that is recorded does not need it
+
+            with instead.starting(call.played):
+                original(process, *args, **options)
     except BaseException as error:
         call.failed(error)
         raise
@@ -127,10 +145,12 @@ def _communicate(original: Any) -> Any:
         talk = _Talk(call, self)
         _talks[id(self)] = talk
         try:
+            if call.played is not None:
+                return answered.communicate(self, call.played, input, endtime, orig_timeout)
             return original(self, input, endtime, orig_timeout)
         except BaseException as error:
             if type(error).__name__ == "TimeoutExpired":
-                talk.timed_out()
+                talk.timed_out(orig_timeout)
             raise
         finally:
             del _talks[id(self)]
@@ -151,12 +171,14 @@ class _Talk:
         self._before = {name: len(outputs.get(getattr(process, name), ())) for name in ("stdout", "stderr")}
         self._written = getattr(process, "_input_offset", 0)
         self.looks: list[tuple[int, int, int]] = []  # when it woke up, and how many pieces it had read by then
+        self.over = False
         call.talking = True
 
-    def timed_out(self) -> None:
+    def timed_out(self, seconds: float) -> None:
         """Take in that it was left because the time was over."""
+        self.over = True
         if self._polls == self._call.polls:  # else it was `wait`, inside of it, that said so
-            self._call.asked()
+            self._call.asked(seconds)
 
     def end(self) -> None:
         """Tell what was read and written."""
@@ -166,6 +188,8 @@ class _Talk:
         except Exception as problem:
             guard.absorb(problem, call.recording, "the output of a process", inside=True)
         call.settle()
+        if (flow := call.flows.get("stdin")) is not None and flow.told is not None and not flow.open:
+            flow.told.closed()
 
     def _tell(self, call: ProcessCall) -> None:
         process = self._process
@@ -175,9 +199,14 @@ class _Talk:
             if written:
                 whole = type(process._input) is bytes and len(written) == len(process._input)
                 flow.took(process._input if whole else written.tobytes(), self._begun)
+            if not self.over and (left := memoryview(process._input).nbytes - process._input_offset):
+                flow.refused(left)
         for place, name in enumerate(("stdout", "stderr"), 1):
             if (flow := call.flows.get(name)) is not None:
-                self._tell_of(flow, process._fileobj2output[getattr(process, name)], self._before[name], place)
+                file = getattr(process, name)
+                self._tell_of(flow, process._fileobj2output[file], self._before[name], place)
+                if file.closed:  # which is done here when its end was read
+                    flow.ended(seen=True)
 
     def _tell_of(self, flow: Flow, pieces: list[bytes], told: int, place: int) -> None:
         """Tell of the pieces of one stream; what was there at a look had been read right after the look before."""
@@ -213,9 +242,10 @@ def _wait(original: Any) -> Any:
         if (call := call_of(self)) is None:
             return original(self, timeout)
         try:
-            code = original(self, timeout)
+            played = call.played
+            code = original(self, timeout) if played is None else answered.wait(self, played, timeout)
         except Exception:
-            call.asked()  # the time was over
+            call.asked(timeout)  # the time was over
             raise
         call.exited(code)
         return code
@@ -224,12 +254,16 @@ def _wait(original: Any) -> Any:
 
 
 def _internal_poll(original: Any) -> Any:
-    calls = _calls  # called by `__del__` too, when the names of modules may be gone
+    calls, poll = _calls, answered.poll  # called by `__del__` too, when the names of modules may be gone
 
     @functools.wraps(original)
     def internal_poll(self: Any, *args: Any, **options: Any) -> Any:
-        code = original(self, *args, **options)
-        if (found := calls.get(id(self))) is not None:
+        found = calls.get(id(self))
+        if found is not None and (played := found[0].played) is not None:
+            code = poll(self, played, collected=bool(args or options))
+        else:
+            code = original(self, *args, **options)
+        if found is not None:
             if code is None:
                 found[0].asked()
             else:
@@ -242,8 +276,12 @@ def _internal_poll(original: Any) -> Any:
 def _send_signal(original: Any) -> Any:
     @functools.wraps(original)
     def send_signal(self: Any, sig: Any) -> Any:
-        done = original(self, sig)
-        if (call := call_of(self)) is not None and self.returncode is None:
+        call = call_of(self)
+        if call is not None and call.played is not None:
+            done: Any = answered.send_signal(self, call.played, sig)
+        else:
+            done = original(self, sig)
+        if call is not None and self.returncode is None:
             call.signalled(sig)
         return done
 

@@ -6,9 +6,13 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from io import IOBase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead import _limits
 from playhead.capture.processes.pipes import Pipe
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
 
 _PIPE, _STDOUT, _DEVNULL = -1, -2, -3  # as subprocess has them
 _NAMES = ("stdin", "stdout", "stderr")
@@ -43,6 +47,25 @@ def question(args: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def given_file(recording: Recording, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a file that a process gets as its stdin: the field `stdin_file`, or nothing."""
+    number = _number(given.get("stdin"))
+    try:
+        facts = None if number is None else os.fstat(number)
+        if number is None or facts is None or not stat.S_ISREG(facts.st_mode):
+            return {}
+        at = os.lseek(number, 0, os.SEEK_CUR)
+        size = max(0, facts.st_size - at)
+        if size > _limits.GIVEN_FILE_BYTES_MAX:
+            return {"stdin_file": {"size": size}}
+        content = os.pread(number, size, at)
+    except OSError:
+        return {}  # one that is not open, or not to be read: which the process will find, too
+    from playhead.capture.written import digest  # here: few programs do this
+
+    return {"stdin_file": {"size": len(content), "digest": digest(recording, content)}}
+
+
 def piped(given: Mapping[str, Any]) -> list[str]:
     """Return the streams for which the agent gets a pipe."""
     return [name for name in _NAMES if given.get(name) == _PIPE]
@@ -53,10 +76,24 @@ def by_hand(given: Mapping[str, Any]) -> set[str]:
     return {name for name in _NAMES[1:] if (number := _number(given.get(name))) is not None and _talks(number)}
 
 
-def _number(target: Any) -> int | None:
-    """Return the descriptor that a stream was given; None where it is none, or the pipe of another process."""
+def inherited(given: Mapping[str, Any]) -> list[int]:
+    """Return the descriptors of this process that the other one gets for its outputs."""
+    found: list[int] = []
+    for usual, name in enumerate(_NAMES[1:], 1):
+        target = given.get(name)
+        number = usual if target is None else target if isinstance(target, int) else _number(target, own=True)
+        if number is not None and number >= 0:
+            found.append(number)
+    return found
+
+
+def _number(target: Any, *, own: bool = False) -> int | None:
+    """Return the descriptor that a stream was given; None where it is none, or the pipe of another process.
+
+    Those that are our own standard streams count where `own` says so.
+    """
     if isinstance(target, int):
-        return target if target > 2 else None
+        return target if own or target > 2 else None
     if not isinstance(target, IOBase) or target.closed:
         return None
     raw = getattr(getattr(target, "buffer", target), "raw", target)
@@ -66,7 +103,7 @@ def _number(target: Any) -> int | None:
         number = target.fileno()
     except OSError:  # it has none, which is for subprocess to refuse
         return None
-    return number if number > 2 else None
+    return number if own or number > 2 else None
 
 
 def _talks(number: int) -> bool:

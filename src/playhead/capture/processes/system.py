@@ -6,9 +6,13 @@ import functools
 import os
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead.capture import answering
 from playhead.capture.patches import Patches
+
+if TYPE_CHECKING:
+    from playhead.capture.processes.call import ProcessCall
 
 MODULES = ("os",)
 
@@ -25,16 +29,42 @@ def _system(original: Any) -> Any:
         from playhead.capture.processes.call import begin
         from playhead.capture.processes.question import question
 
-        call = begin(sys._getframe(1), lambda _: question(command, {"shell": True}))
-        if call is None:
+        def describe(call: ProcessCall) -> dict[str, Any]:
+            call.inherited = [1, 2]
+            return question(command, {"shell": True})
+
+        call = begin(sys._getframe(1), describe)
+        if call is None and answering.player is None:
             return original(command)
         try:
-            status = original(command)
+            replayed = answering.player is not None
+            status = _answered(call, original, command) if replayed else original(command)
         except BaseException as error:
-            call.failed(error)
+            if call is not None:
+                call.failed(error)
             raise
+        if call is None:
+            return status
         call.wait_status = status
         call.exited(os.waitstatus_to_exitcode(status) if status >= 0 else None)
         return status
 
     return system
+
+
+def _answered(call: ProcessCall | None, original: Any, command: Any) -> Any:
+    """Do it in a replay: hand back what came of it then."""
+    from playhead.capture.processes import instead
+
+    if call is None:
+        instead.unrecorded(sys._getframe(2), [command])
+    if call is None or call.played is None:
+        with instead.starting(None):
+            return original(command)
+    played = call.played
+    if (error := played.failure()) is not None and played.wait_status is None:
+        raise error
+    with instead.starting(None):
+        sys.audit("os.system", os.fsencode(command))  # what listens is told
+    played.exited()
+    return played.wait_status

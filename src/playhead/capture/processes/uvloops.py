@@ -14,11 +14,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import children, effects
+from playhead.capture import answering, children, effects
 from playhead.capture.clients.unseen import tell
 from playhead.capture.patches import Patches
 from playhead.capture.processes.call import Flow, ProcessCall, begin
-from playhead.capture.processes.question import by_hand, question
+from playhead.capture.processes.question import by_hand, given_file, inherited, question
 
 MODULES = ("uvloop", "uvloop.loop", "asyncio.subprocess", "asyncio.streams")
 
@@ -32,6 +32,8 @@ _starting: dict[int, ProcessCall] = {}  # by the identity of the protocol, from 
 def patch(module: ModuleType, patches: Patches) -> None:
     """Put the recorder into the module."""
     if module.__name__ == "uvloop":
+        if answering.player is not None:
+            return  # in a replay its loop is that of asyncio, which starts processes in the way of asyncio
         patches.cover(module.Loop, "subprocess_exec", _subprocess_exec)
         patches.cover(module.Loop, "subprocess_shell", _subprocess_shell)
     elif module.__name__ == "uvloop.loop":
@@ -71,6 +73,10 @@ def _subprocess_shell(original: Any) -> Any:
 
 async def _started(start: Any, factory: Any, args: tuple[Any, ...], argv: Any, options: dict[str, Any]) -> Any:
     given = {**dict.fromkeys(_NAMES, _PIPE), **options}
+    if answering.player is not None:
+        from playhead.capture.processes import answered_loops  # here: a program that is recorded does not need it
+
+        return await answered_loops.start_elsewhere(start.args[0], factory, argv, given)
     call = begin(sys._getframe(1), functools.partial(_described, argv, given))
     shell = bool(given.get("shell"))
     file = "/bin/sh" if shell else given.get("executable") or argv[0]
@@ -98,8 +104,8 @@ async def _started(start: Any, factory: Any, args: tuple[Any, ...], argv: Any, o
 
 
 def _described(argv: Any, given: dict[str, Any], call: ProcessCall) -> dict[str, Any]:
-    call.unseen = by_hand(given)
-    return question(argv, given)
+    call.unseen, call.inherited = by_hand(given), inherited(given)
+    return {**question(argv, given), **given_file(call.recording, given)}
 
 
 def _handed_on(options: dict[str, Any], call: ProcessCall | None) -> dict[str, Any]:
@@ -163,7 +169,7 @@ def _pipe_lost(original: Any) -> Any:
     def connection_lost(self: Any, exc: Any) -> None:
         original(self, exc)
         if (flow := _flow(self)) is not None:
-            flow.ended()
+            flow.ended(seen=exc is None)
 
     return connection_lost
 
@@ -173,7 +179,8 @@ def _write(original: Any) -> Any:
     def write(self: Any, data: Any) -> None:
         flow = _flow(self)
         goes = flow is not None and not self.is_closing()
-        original(self, data)
+        if not goes or flow is None or flow.told is None:
+            original(self, data)
         if flow is not None and goes and len(data):
             flow.took(bytes(data))
 
@@ -188,7 +195,8 @@ def _write_lines(original: Any) -> Any:
             original(self, data)
             return
         goes, data = not self.is_closing(), list(data)  # it may be one that can be read but once
-        original(self, data)
+        if not goes or flow.told is None:
+            original(self, data)
         if goes and (joined := b"".join(data)):
             flow.took(joined)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from playhead.capture import forks, guard
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.capture.sources import clocks, files, generators, loops, stdin, variables
+from playhead.capture.sources import alarms, clocks, files, generators, loops, stdin, variables
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -28,6 +28,7 @@ def watch_all() -> None:
     clocks.watch()
     files.watch()
     stdin.watch()
+    alarms.watch()
     variables.patch(_patches)
     arriving = {**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING}
     _arriving = AfterImport({name: partial(_watch, hook) for name, hook in arriving.items()})

@@ -18,8 +18,16 @@ def _clocks() -> None:
     for name in _CLOCKS:
         _watch(time, name, What.SECONDS)
         _watch(time, f"{name}_ns", What.NANOSECONDS)
+    hooks.watch(time.sleep, "time.sleep", What.CALL, None, _slept)
     for name in ("localtime", "gmtime", "ctime", "asctime", "strftime"):
         _watch(time, name, What.CLOCK_WHEN_MISSING)
+
+
+def _slept(
+    of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
+) -> None:
+    """Keep when a sleep was over: a replay sleeps in no time, and in this order."""
+    pack.add(of, by, time.time_ns() // 1000, 18, span)
 
 
 def _system() -> None:

@@ -13,10 +13,12 @@ from typing import Any
 from playhead import _limits
 from playhead.capture import audit, calling, hooks
 from playhead.capture.hooks import What
+from playhead.capture.repeats import after, again
 from playhead.capture.sources import contents
 
+LOOKING = frozenset({"os.stat", "os.lstat"})
 _RACY_NS = 50_000_000  # a file changed so short a time ago may change again without another time of change
-_MISSING = object()
+_BETWEEN = ("playhead.capture.hooks", "playhead.replay.overlay")  # in a replay, between the program and what opens
 
 Answer = dict[str, Any]
 
@@ -89,7 +91,7 @@ def _opened_by_number(
 ) -> None:
     flags = args[1] if len(args) > 1 else (named or {}).get("flags")
     if _can_read(flags):
-        _keep_content(of, by, pack, span, _path(args, named))
+        _keep_content(of, by, pack, span, asked_path(args, named))
 
 
 def _connected(args: tuple[Any, ...]) -> None:
@@ -109,6 +111,8 @@ def _connected(args: tuple[Any, ...]) -> None:
 
 def _note(of: str, path: str) -> None:
     frame = sys._getframe(2).f_back  # past the listener and the hook: whoever opens it
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_BETWEEN):
+        frame = frame.f_back
     if frame is None or path.startswith(not_the_agents()):
         return
     place = hooks.here(of, frame)
@@ -130,10 +134,9 @@ def _keep_content(source: str, by: str, pack: Any, span: Any, path: str) -> None
     tap = pack.tap
     answer, content = _content(path, tap)
     known = (pack.lane, by, source, path)
-    if content is None and tap.seen.get(known, _MISSING) == answer:
+    if content is None and again(pack, known, answer):
         return
-    tap.seen[known] = answer
-    value, size = {"path": path, **answer}, len(path) + 128
+    value, size = {"path": path, **answer, **after(pack, known, answer)}, len(path) + 128
     if content is not None:
         value["content"] = _as_text(content)
         size += len(content)
@@ -260,14 +263,14 @@ def _told(
     value = list(result) if isinstance(result, tuple) else result
     answer = {"value": value} if error is None else {"error": error_name(error)}
     plain = [arg if type(arg) in (str, int) else repr(arg) for arg in args]
-    asked: Answer = {"path": _path(args, named)} if of.endswith("statvfs") else {"asked": plain} if args else {}
+    asked: Answer = {"path": asked_path(args, named)} if of.endswith("statvfs") else {"asked": plain} if args else {}
     _keep(pack, (pack.lane, by, of, *map(repr, asked.values())), answer, of, by, {**asked, **answer}, span)
 
 
 def _listed(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
-    path = _path(args, named)
+    path = asked_path(args, named)
     answer = {"names": [os.fsdecode(name) for name in result]} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
@@ -275,7 +278,7 @@ def _listed(
 def _scanned(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
-    path = _path(args, named)
+    path = asked_path(args, named)
     answer: Answer = {"error": error_name(error)} if error is not None else {"entries": _entries(path)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
@@ -300,7 +303,7 @@ def _looked(
 ) -> None:
     if args and isinstance(args[0], int):
         return  # of a file that is open already, and whose content is known
-    path = _path(args, named)
+    path = asked_path(args, named)
     link = {"link": True} if of.endswith("lstat") or (named or {}).get("follow_symlinks") is False else {}
     _keep_facts(of, by, pack, span, path, link, result, error)
 
@@ -321,7 +324,7 @@ def _keep_facts(
         answer: Answer = {"error": told}
     else:
         told = (*result[:7], result.st_mtime_ns, result.st_ctime_ns)  # not when it was read: that may be our doing
-        if pack.tap.seen.get(known) == told:
+        if again(pack, known, told):
             return
         # As in os.stat_result: mode, ino, dev, nlink, uid, gid, size; and atime, mtime, ctime in s and ns.
         times = (result.st_atime_ns, result.st_mtime_ns, result.st_ctime_ns)
@@ -332,7 +335,7 @@ def _keep_facts(
 def _allowed(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
-    path, mode = _path(args, named), args[1] if len(args) > 1 else (named or {}).get("mode")
+    path, mode = asked_path(args, named), args[1] if len(args) > 1 else (named or {}).get("mode")
     answer = {"value": result} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path, mode), answer, of, by, {"path": path, "mode": mode, **answer}, span)
 
@@ -340,7 +343,7 @@ def _allowed(
 def _linked(
     of: str, by: str, pack: Any, span: Any, owner: Any, args: Any, named: Any, result: Any, error: BaseException | None
 ) -> None:
-    path = _path(args, named)
+    path = asked_path(args, named)
     answer = {"to": os.fsdecode(result)} if error is None else {"error": error_name(error)}
     _keep(pack, (pack.lane, by, of, path), answer, of, by, {"path": path, **answer}, span)
 
@@ -350,15 +353,15 @@ def _keep(pack: Any, known: tuple[Any, ...], told: Any, of: str, by: str, value:
     seen = pack.tap.seen
     if "path" in value and value["path"].startswith(not_the_agents()):
         return
-    if seen.get(known, _MISSING) != told:
+    if not again(pack, known, told):
         if len(seen) > _limits.FILES_KNOWN_MAX:
             seen.clear()
-        seen[known] = told
+        value = {**value, **after(pack, known, told)}
         size = sum(map(len, value["names"])) if "names" in value else 64 + 24 * len(value.get("entries", ()))
         pack.add(of, by, value, size + 64, span)
 
 
-def _path(args: tuple[Any, ...], named: dict[str, Any] | None) -> str:
+def asked_path(args: tuple[Any, ...], named: dict[str, Any] | None) -> str:
     """Return the path that was asked for, as it is meant now."""
     if args and type(args[0]) is str and args[0].startswith("/") and "/." not in args[0] and "//" not in args[0]:
         return args[0]  # the usual one is as it should be

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import guard, hooks, scope
+from playhead.capture import answering, guard, hooks, scope
 from playhead.capture.hooks import What
 
 
@@ -33,6 +33,13 @@ def note_states(pack: Any, span: str | None) -> None:
 
 
 def _numpy(module: ModuleType, pack: Any, span: str | None) -> None:
+    player = answering.player
+    told = None if player is None else player.state("numpy.random.get_state", "numpy.random", pack.lane)
+    if told is not None:
+        import numpy  # type: ignore[import-not-found,unused-ignore]  # which has just arrived
+
+        keys = numpy.frombuffer(told["keys"], dtype=numpy.uint32)
+        module.set_state((told["generator"], keys, told["position"], told["has_gauss"], told["gauss"]))
     name, keys, position, has_gauss, gauss = module.get_state()
     state = {"generator": name, "position": position, "has_gauss": has_gauss, "gauss": gauss, "keys": keys.tobytes()}
     pack.add("numpy.random.get_state", "numpy.random", state, 4096, span)

@@ -1,4 +1,4 @@
-"""Record a small real agent without an API key, look at it, play it back, verify it, and catch somebody tampering."""
+"""Record a small real agent without an API key, look at it, play it back, verify it, tamper with it, and replay it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -21,12 +21,17 @@ from playhead._api.reading import Run, load, open_store
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.cli.commands import show, verify
 from playhead.cli.output import Output
+from playhead.cli.silence import swallowed
 from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.ledger.verify import Verification
 from playhead.replay.playback import PlaybackResult
 from playhead.store import layout
 from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
 from playhead.views import text
+
+if TYPE_CHECKING:
+    from playhead.replay.exact import Replayed
 
 
 class Flip(NamedTuple):
@@ -79,28 +84,56 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     _title(out, "5. Tamper", "one byte of a copy, outside the store")
     flip, caught = _tamper(recorded, store, out)
+    replayed = _replay(recorded, store, out)
     if out.json:
-        out.emit(_document(recorded, result, checked, flip, caught))
+        out.emit({**_document(recorded, result, checked, flip, caught), "replay": replayed.as_dict()})
     else:
         _say_next(out, args.store)
-    return 0 if verify.exit_code([checked]) == 0 and caught.integrity.verdict == "broken" else 1
+    sound = verify.exit_code([checked]) == 0 and caught.integrity.verdict == "broken"
+    return 0 if sound and replayed.faithful else 1
 
 
 def _record(store: FileStore) -> Run:
-    from playhead.testing.demo_agent import demo_script, run_demo_agent
+    from playhead.testing.demo_agent import demo_script
     from playhead.testing.provider import ScriptedProvider
 
     before = set(store.runs())
     # Strict: a demonstration that records nothing should say so.
     surroundings = _environment(PLAYHEAD_DIR=str(store.root), PLAYHEAD_STRICT="1", **{RUN_VARIABLE: None})
     with surroundings, ScriptedProvider(demo_script()) as provider:
-        run_demo_agent(provider.base_url)
+        _launch(store, provider.base_url)
     for id in sorted(set(store.runs()) - before, reverse=True):  # another run may have begun meanwhile
         found = Run(store, id)
         with contextlib.suppress(PlayheadError):
             if found.name == "fix-login" and found.readiness().replayable:
                 return found
     raise StoreError(f"the demo left no complete run in {store.root}")
+
+
+def _launch(store: FileStore, base_url: str) -> None:
+    """Record the agent as `playhead record` does, so that everything is on the tape that it asks."""
+    from playhead.capture.launch import launch, open_run
+
+    recording = open_run(store, settings.load())
+    with swallowed():
+        launch(recording, [sys.executable, "-m", "playhead.testing.demo_agent", base_url])
+
+
+def _replay(recorded: Run, store: FileStore, out: Output) -> Replayed:
+    """Run the agent's own code again, with nobody there to answer but the tape."""
+    from playhead.cli.replay_text import lines
+    from playhead.replay.exact import replay_program
+
+    _title(
+        out, "6. Replay", "playhead replay @last --mode exact: the agent's own code again, every answer from the tape"
+    )
+    began = time.monotonic()
+    with swallowed():
+        found = replay_program(RunReader(store, recorded.id), store, settings.load())
+    for line in lines(found.as_dict())[1:]:
+        _say(out, line.strip())
+    _say(out, f"took {text.duration((time.monotonic() - began) * 1_000_000)}")
+    return found
 
 
 @contextlib.contextmanager

@@ -37,6 +37,7 @@ _MORE_FIELDS = (
     "tags",
     "external_id",
     "cost_unpriced",
+    "replay_of",
 )
 
 
@@ -55,7 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="at most so many; 0 for all (%(default)s)")  # fmt: skip
     parser.add_argument("--before", metavar="RUN", help="only runs older than this one: the next page")
     parser.epilog = (
-        "A name after an arrow is that of a child: a run that a program of another run made.\n\n"
+        "A name after an arrow is that of a child: a run that a program of another run made; after a ring (↻) that of\n"
+        "a replay.\n\n"
         "examples:\n"
         "  playhead ls --status error --since 2h\n"
         "  playhead ls --name fix-login --tag team=search\n"
@@ -83,6 +85,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
             text=args.text,
         )
         add_costs(index, runs, load_settings().prices)
+        for found in runs:
+            found["replay_of"] = _replay_of(found)
+            if found["replay_of"] is not None:
+                found.update(cost=None, cost_unpriced=[])  # nobody was paid for what the tape answered
         if out.json:
             out.emit([{name: found[name] for name in (*FIELDS, *_MORE_FIELDS)} for found in runs])
             return 0
@@ -145,10 +151,18 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
 
 
 def _name(run: dict[str, Any], out: Output) -> str:
-    """Mark a run that a program of another run made."""
+    """Mark a run that a program of another run made, and one that replays another."""
     origin = run["origin"]
     child = isinstance(origin, dict) and origin.get("mode") == "child"
-    return (f"{'↳' if out.unicode else '>'} " if child else "") + (run["name"] or "")
+    mark = ("↳ ", "> ") if child else ("↻ ", "= ") if run["replay_of"] is not None else ("", "")
+    return mark[0 if out.unicode else 1] + (run["name"] or "")
+
+
+def _replay_of(run: dict[str, Any]) -> str | None:
+    """Return the run that this one replays; None for one that is no replay."""
+    origin = run["origin"]
+    is_one = isinstance(origin, dict) and origin.get("mode") == "exact" and isinstance(origin.get("run"), str)
+    return str(origin["run"]) if is_one else None
 
 
 def _cost(run: dict[str, Any]) -> str:

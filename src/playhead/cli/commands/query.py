@@ -20,10 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("question", nargs="?", metavar="SQL", help="one SELECT, or the name of a question (--list)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME=VALUE", help="fill in :NAME")
+    parser.add_argument("--replays", action="store_true", help="count exact replays too, whose calls were never made")
     parser.add_argument("--csv", action="store_true", help="answer with CSV")
     parser.add_argument("--tables", action="store_true", help="list the tables and their columns")
     parser.add_argument("--list", action="store_true", help="list the questions that have a name")
     parser.epilog = (
+        "Exact replays are left out of every table, unless --replays is given.\n"
         "docs/reference/index-tables.md explains every column. `reads` says who asked which clock, variable or file;\n"
         "what it said is in `playhead show RUN --reads`.\n\n"
         "examples:\n"
@@ -44,22 +46,23 @@ def run(args: argparse.Namespace, out: Output) -> int:
             (name, question.about, ", ".join(question.parameters)) for name, question in QUESTIONS.items()
         ], args, out)  # fmt: skip
     with open_quick_index(store_root(args.store)) as index:
-        columns, rows = _tables(index) if args.tables else _ask(index, args.question, _parameters(args.param))
+        columns, rows = _tables(index) if args.tables else _ask(index, args)
     return _answer(columns, rows, args, out)
 
 
-def _ask(index: Index, question: str, parameters: dict[str, str]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _ask(index: Index, args: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:
+    question, parameters = args.question, _parameters(args.param)
     known = QUESTIONS.get(question)
     if known is None:
         if " " not in question.strip():
             close = difflib.get_close_matches(question, QUESTIONS, n=1)
             told = f"Did you mean {close[0]}?" if close else "`playhead query --list` lists the questions with a name."
             raise UsageError(f"there is no question {question!r}", hint=told)
-        return index.query(question, parameters)
+        return index.query(question, parameters, replays=args.replays)
     missing = [name for name in known.parameters if name not in parameters]
     if missing:
         raise UsageError(f"the question {question!r} needs {', '.join(missing)}", hint=f"Add `-p {missing[0]}=…`.")
-    return index.query(known.sql, parameters)
+    return index.query(known.sql, parameters, replays=args.replays)
 
 
 def _tables(index: Index) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from playhead import settings as settings_module
+from playhead.capture.naming import is_python
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.run_text import not_captured_lines
+from playhead.cli.silence import swallowed
 from playhead.errors import ConfigError, PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.files import FileStore
@@ -40,12 +42,12 @@ _DONE = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.usage = (
-        "playhead record [--name NAME] [--tag KEY=VALUE] [--quiet] [--strict] [--no-ambient] -- PROGRAM [ARGUMENTS]"
-    )
+    options = "[--name NAME] [--tag KEY=VALUE] [--quiet] [--grade] [--strict] [--no-ambient]"
+    parser.usage = f"playhead record {options} -- PROGRAM [ARGUMENTS]"
     parser.add_argument("--name", help="name of the run; else that of the program, script or module")
     parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="mark the run; may be repeated")
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument("--grade", action="store_true", help="replay it against itself at once, and say what differs")
     parser.add_argument("--strict", action="store_true", help="refuse to run what cannot be recorded")
     parser.add_argument("--no-ambient", action="store_true", help="do not keep what clocks, random numbers, files said")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="what to run")
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if sys.platform == "win32":
         raise UsageError("a program is recorded on Linux and macOS, not on Windows", hint="Use WSL.")
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    command = _command(args)
     if not command:
         raise UsageError("say what to run", hint="For instance `playhead record -- python agent.py`.")
     settings = settings_module.load()
@@ -89,7 +91,31 @@ def run(args: argparse.Namespace, out: Output) -> int:
         launched = launch(recording, command, name=args.name, tags=tags)
     complaints = [str(warning.message).removeprefix("playhead: ") for warning in told]
     _conclude(launched, [*launched.warnings, *complaints], store, settings, args, out)
+    if args.grade and not launched.problem:
+        _grade(launched, store, settings, out)
     return launched.exit_code
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    command: list[str] = args.command
+    return command[1:] if command[:1] == ["--"] else command
+
+
+def _grade(launched: Launched, store: FileStore, settings: Settings, out: Output) -> None:
+    from playhead.cli.commands.grade import lines
+    from playhead.replay.grade import grade
+
+    try:
+        with swallowed():
+            found = grade(RunReader(store, launched.run), store, settings).as_dict()
+    except PlayheadError as problem:
+        _say(out, f"playhead: {launched.run} could not be graded: {problem.message}")
+        return
+    if out.json:
+        _say(out, to_json({"grade": found}))
+    else:
+        for line in lines(found):
+            _say(out, line)
 
 
 def _tag(item: str) -> tuple[str, str]:
@@ -127,7 +153,10 @@ def _conclude(
         )
     else:
         reference = _reference(launched.path, args.store, settings)
-        for line in _lines(launched, summary, lost, children, reference):
+        # As far as is known without reading all of it once more.
+        unseen = lost or summary.not_captured or launched.not_attached or summary.ambient is False
+        mode = " --mode exact" if not unseen and is_python(_command(args)) else ""
+        for line in _lines(launched, summary, lost, children, reference, mode):
             _say(out, line)
 
 
@@ -210,7 +239,9 @@ def _counted_up(summary: Summary) -> str:
     return ", ".join(counts)
 
 
-def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, Summary], reference: str) -> list[str]:
+def _lines(
+    launched: Launched, summary: Summary, lost: int, children: dict[str, Summary], reference: str, mode: str = ""
+) -> list[str]:
     ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
     lines = [
         "",
@@ -239,11 +270,13 @@ def _lines(launched: Launched, summary: Summary, lost: int, children: dict[str, 
         gaps = _times({name: count for name, count in summary.gaps.items() if count})
         lines.append(f"  LOST, though it was seen: {gaps or text.several(lost, 'event')}")
         lines.append("    (so the run is not played back; `show` says where, `doctor` may say why)")
-    verbs = ("show", "verify") if lost else ("show", "verify", "replay")  # a run with gaps is not played back
+    told = [f"playhead show {reference}", f"playhead verify {reference}"]
+    if not lost:  # a run with gaps is not played back
+        told.append(f"playhead replay {reference}{mode}")
     return [
         *lines,
         f"  {_short(launched.path)}",
-        *(f"  {'next:' if verb == 'show' else '     '} playhead {verb} {reference}" for verb in verbs),
+        *(f"  {'     ' if number else 'next:'} {one}" for number, one in enumerate(told)),
     ]
 
 

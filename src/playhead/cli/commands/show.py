@@ -11,6 +11,7 @@ import orjson
 from playhead import _limits
 from playhead._api.reading import Run, load
 from playhead._clock import SystemClock
+from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
@@ -30,7 +31,7 @@ from playhead.cli.run_text import (
 from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
-from playhead.replay.readiness import readiness
+from playhead.replay.readiness import Readiness, readiness
 from playhead.settings import load as load_settings
 from playhead.store import presence
 from playhead.store.reader import RunReader
@@ -176,15 +177,18 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     verified = found.verify()
     altered = alteration(verified.integrity, found, given)
     ready = readiness(reader, verified)
+    compared = None if summary.origin is None else _compared(reader)
     if out.json:
-        _emit(found, summary, status, rows, limit, problem or altered, verdicts.document(verified, ready), out)
+        _emit(
+            found, summary, status, rows, limit, problem or altered, verdicts.document(verified, ready, compared), out
+        )
     else:
         if summary.events:
             now_us = SystemClock().wall_us()
-            standing = verdicts.facts(verified, ready, running=status == "running")
+            standing = verdicts.facts(verified, ready, running=status == "running", compared=compared)
             print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
-            _print_end(found, given, summary, status, resolve, ready.replayable, out)
+            _print_end(found, given, summary, status, resolve, ready, out)
         else:
             out.print(f"{found.id} has no events.")
     if altered is not None:
@@ -193,6 +197,12 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
         where = f"nothing after event {summary.events - 1}" if summary.events else "no event"
         out.warn(f"playhead: {where} can be read: {problem.message}\n  {problem.hint}")
     return 0 if problem is None else 3
+
+
+def _compared(reader: RunReader) -> dict[str, Any] | None:
+    from playhead.replay.judged import fidelity_of  # here: most runs are no replays
+
+    return fidelity_of(reader)
 
 
 def _take_readable(timeline: Timeline, reader: RunReader) -> PlayheadError | None:
@@ -245,7 +255,7 @@ def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out:
 
 
 def _print_end(
-    found: Run, given: str, summary: Summary, status: str, resolve: Any, replayable: bool, out: Output
+    found: Run, given: str, summary: Summary, status: str, resolve: Any, ready: Readiness, out: Output
 ) -> None:
     out.print()
     sign, style = symbol(status, out)
@@ -264,10 +274,19 @@ def _print_end(
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
     out.print(f"      playhead verify {name}")
-    if replayable:
+    if ready.replayable:
         out.print(f"      playhead replay {name}")
+    if ready.replayable and not ready.not_captured and summary.origin is None and _starts_python(found):
+        out.print(f"      playhead replay {name} --mode exact")
     if summary.wrote_stderr and status in ("error", "crashed"):
         out.print(f"      playhead show {name} --output stderr")
+
+
+def _starts_python(found: Run) -> bool:
+    """Say whether the run says how to start it again, and that is a program that could be answered from its record."""
+    entry = found.event(0).data.get("entrypoint")
+    argv = entry.get("argv") if isinstance(entry, dict) else None
+    return isinstance(argv, list) and bool(argv) and is_python([str(word) for word in argv])
 
 
 def _print_error(failed: Any, out: Output) -> None:

@@ -9,22 +9,23 @@ from typing import Any
 
 import msgspec
 
-from playhead._api.reading import Run, load_all, open_index, open_store
+from playhead._api.reading import Run, open_index, open_store, verify_all
 from playhead.cli.altered import explained
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
-from playhead.cli.verdicts import completeness
-from playhead.errors import RunNotFound, UsageError
+from playhead.cli.verdicts import completeness, fidelity
+from playhead.errors import BadCassette, RunNotFound, UsageError
 from playhead.ledger.verify import Completeness, Integrity, Verification
 from playhead.replay.readiness import verify_run
 from playhead.store import layout
+from playhead.store.cassettes.reading import Cassette
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.text import several
 
 Judged = tuple[Verification, Run | None]  # what was found, and the run, where there is one to read
 
-_BAD = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3, "not_judged": 3}
+_BAD = {"deviated": 3, "broken": 1, "missing": 1, "unfinished": 3, "unattested": 3, "not_judged": 3}
 _OF_THE_INDEX = ("cut_tail", "rewritten")  # reasons that nothing but its memory shows
 _FORGET = "If you know why, such as a backup that was put back: `playhead reindex --forget` takes the runs as they are."
 
@@ -40,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  playhead verify @last\n"
         "  playhead verify downloads/run_01jqk3…/      a run directory anywhere, also a damaged one\n"
         "  playhead verify runs.jsonl                  each run of a file that `export` wrote\n"
+        "  playhead verify fix-login.cassette          each run of a cassette, and what else it holds\n"
         "  playhead verify --all --json | jq .store"
     )
 
@@ -55,16 +57,26 @@ def run(args: argparse.Namespace, out: Output) -> int:
         _verify_all(store, args.deep, out) if args.all else [one for name in args.runs for one in _named(name, args)]
     )
     found = [one for one, _ in judged]
-    documents = [{**msgspec.to_builtins(one), "fidelity": {"verdict": "not_compared"}} for one in found]
+    compared = [None if args.all or recorded is None else _compared(recorded) for _, recorded in judged]
+    documents = [
+        {**msgspec.to_builtins(one), "fidelity": replayed or {"verdict": "not_compared"}}
+        for one, replayed in zip(found, compared, strict=True)
+    ]
     if out.json:
         several_runs = {"runs": documents, "store": _store(store, found)} if args.all else {"runs": documents}
         out.emit(documents[0] if len(documents) == len(args.runs) == 1 else several_runs)
     elif args.all:
         _print_all(store, judged, out)
     else:
-        for one, recorded in judged:
-            _print(one, recorded, out)
+        for (one, recorded), replayed in zip(judged, compared, strict=True):
+            _print(one, recorded, replayed, out)
     return exit_code(found)
+
+
+def _compared(recorded: Run) -> dict[str, Any] | None:
+    from playhead.replay.judged import fidelity_of  # here: most runs are no replays
+
+    return fidelity_of(RunReader(recorded.store, recorded.id))
 
 
 def exit_code(found: list[Verification]) -> int:
@@ -76,12 +88,16 @@ def exit_code(found: list[Verification]) -> int:
 def _named(reference: str, args: argparse.Namespace) -> list[Judged]:
     """Verify the run that a reference names, or each of the runs of a file."""
     try:
-        judged: list[Judged] = [(one.verify(deep=args.deep), one) for one in load_all(reference, args.store)]
+        judged: list[Judged] = [*verify_all(reference, args.store, deep=args.deep)]
     except RunNotFound:
         for folder in (Path(reference), open_store(args.store).folder(reference)):
             if _looks_like_a_run(folder):
                 return [(_without_timeline(folder.absolute().name), None)]
         raise
+    except BadCassette as problem:
+        if problem.detail is None:  # something else, or of a newer format: that cannot be judged
+            raise
+        return [(_unreadable(reference, problem.message, "bad_cassette"), None)]
     for found, one in judged:
         if exit_code([found]) and one is not None and one.path is not None and not one.path.exists():
             raise RunNotFound(f"{one.id} was removed while it was verified")
@@ -134,11 +150,11 @@ def _gone(id: str, head_seq: int) -> Verification:
     return _unreadable(id, told)
 
 
-def _unreadable(id: str, message: str) -> Verification:
+def _unreadable(id: str, message: str, reason: str = "removed") -> Verification:
     return Verification(
         run=id,
         level="broken",
-        integrity=Integrity(verdict="broken", at=0, reason="removed", message=message),
+        integrity=Integrity(verdict="broken", at=0, reason=reason, message=message),
         completeness=Completeness(verdict="missing", detail=message),
     )
 
@@ -154,7 +170,7 @@ def _store(store: FileStore, found: list[Verification]) -> dict[str, Any]:
     }
 
 
-def _print(one: Verification, recorded: Run | None, out: Output) -> None:
+def _print(one: Verification, recorded: Run | None, replayed: dict[str, Any] | None, out: Output) -> None:
     good = exit_code([one]) == 0
     out.styled(one.run, "  ", (one.level, "green" if good else "red" if exit_code([one]) == 1 else "yellow"))
     integrity = one.integrity
@@ -167,10 +183,11 @@ def _print(one: Verification, recorded: Run | None, out: Output) -> None:
         what += "; the declared root was recomputed"
     _claim(out, "integrity", integrity.verdict, what)
     _claim(out, "completeness", *completeness(one))
-    _claim(out, "fidelity", "not_compared", "no replay of this run was asked for")
+    _claim(out, "fidelity", *fidelity(replayed))
     if 0 < one.open_tail < one.events:
         out.print(f"  {several(one.open_tail, 'event')} came after run.finished")
-    if integrity.reason in _OF_THE_INDEX:
+    in_store = recorded is None or not isinstance(recorded.store, Cassette)
+    if integrity.reason in _OF_THE_INDEX and in_store:
         out.wrapped(["  "], _FORGET)
 
 

@@ -1,0 +1,88 @@
+"""Attach a program to its replay: everything that it asks is answered from the tape, and recorded as it always is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from playhead.capture import ambient, reads, scope
+from playhead.capture.imports import AfterImport
+from playhead.capture.patches import Patches
+from playhead.replay import loops, offline, overlay
+from playhead.replay.overlay.before import Before, before
+from playhead.replay.plan import Plan
+from playhead.replay.player import Player
+from playhead.replay.session import unwrapped
+from playhead.replay.tape import Tape
+from playhead.store.cassettes.reading import store_at
+from playhead.store.reader import RunReader
+
+_patches = Patches()
+
+
+def attach(folder: str, handed: list[str]) -> None:
+    """Answer this process from the tape from now on until it ends; raises where that cannot be."""
+    plan = Plan.read(handed[7])
+    if plan.zone and os.environ.get("TZ") == plan.zone:
+        # The system goes by it whenever it looks; the program, which had no such variable, does not see it.
+        os.environ._data.pop(os.fsencode("TZ"))  # type: ignore[attr-defined]
+    tape = Tape(RunReader(store_at(plan.root), plan.run), plan.head)
+    player = Player(tape, on_deviation=plan.on_deviation, speed=plan.speed, folder=plan.folder)
+    reads.prepare()
+    scratch = Path(plan.scratch)
+    player.overlay = overlay.install(  # before anything is watched, which lies above it
+        scratch, Path(plan.store), player.folders.both()
+    )
+    offline.install(scratch)
+    if _is_first(scratch):
+        player.overlay.expect(before(player.folders.effects(tape.effects())))
+        if player.folders.then:  # what it made there is not here, where the folder of then is still around
+            player.overlay.expect(Before(before(tape.effects()).absent, [], [], [], {}))
+    player.scratch = scratch
+    player.places.watch()
+    player.begin()
+    arriving: dict[str, Callable[[ModuleType], None]] = {
+        "asyncio.base_events": partial(_patch_loops, player),
+        "uvloop": loops.instead_of_uvloop,
+    }
+    AfterImport(arriving).install()
+    sys.excepthook = partial(_tell, sys.excepthook)
+    ambient.attach(folder, handed)
+    process = scope.ambient()
+    if process is not None and process.recording is not None:
+        player.recording = process.recording
+        leaving = process.leaving
+        process.leaving = partial(_leave, player, leaving)
+        atexit.register(process.leaving)  # before the other, which it calls
+
+
+def _is_first(scratch: Path) -> bool:
+    """Say whether this is the program itself, and not a process of its own that shares the scratch folder."""
+    try:
+        os.close(os.open(scratch / "begun", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _leave(player: Player, leaving: object) -> None:
+    """Say what became of the tape, and let go."""
+    player.report()
+    if callable(leaving):
+        leaving()
+
+
+def _tell(original: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show a deviation by itself, where task groups have hidden it in others."""
+    found = unwrapped(error)
+    original(type(found), found, found.__traceback__)
+
+
+def _patch_loops(player: Player, module: ModuleType) -> None:
+    loops.patch(module, _patches, player.order)

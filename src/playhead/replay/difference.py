@@ -1,0 +1,173 @@
+"""Say in which fields two questions differ, like for like: an inserted message is one change, not a cascade."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from playhead import _limits
+from playhead.event.keys import canonical
+from playhead.replay.alignment import Block, aligned
+from playhead.replay.words import hunks, plain, words
+
+
+class _Absent:
+    """The type of `ABSENT`."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT: Final = _Absent()  # the side of a change that has nothing there, which is not the same as null
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place where two values differ.
+
+    `path` is a JSON pointer into the left value; only the last number of an item that was added to a list is its place
+    in the list on the right.
+    """
+
+    path: str
+    left: Any = ABSENT
+    right: Any = ABSENT
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON; a side that is not there is left out, and texts have their difference in words too."""
+        found = {"path": self.path}
+        if self.left is not ABSENT:
+            found["left"] = self.left
+        if self.right is not ABSENT:
+            found["right"] = self.right
+        if type(self.left) is str and type(self.right) is str:
+            found["words"] = " ".join(plain(line) for line in hunks(words(self.left, self.right)))
+        return found
+
+
+def changes(left: Any, right: Any) -> list[Change]:
+    """Return what must change for the left value to become the right one; nothing where they are the same question.
+
+    A container with more changes than can be read is one change itself, so that the list stays short and complete.
+    """
+    return _changes("", left, right, 0)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Say whether two plain values are one in RFC 8785, which keys are made of: 1 and 1.0 are, 1 and true are not."""
+    if left is right:
+        return True
+    if type(left) is not type(right) or type(left) in (dict, list):
+        return bool(left == right) and encoded(left) == encoded(right)  # the quick look first
+    return bool(left == right)
+
+
+def encoded(value: Any) -> bytes:
+    """Return the bytes that say whether two values are the same question; also of what no key can be made of."""
+    try:
+        return canonical(value)
+    except (TypeError, ValueError):  # a number beyond 64 bits, half of a letter: not in what we recorded
+        return json.dumps(value, sort_keys=True, default=repr).encode()
+
+
+def pointer(path: str, key: str | int) -> str:
+    """Return the JSON pointer of something inside a container."""
+    return f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+def _changes(path: str, left: Any, right: Any, depth: int) -> list[Change]:
+    if equal(left, right):
+        return []
+    found: list[Change] | None = None
+    if depth < _limits.DEPTH_MAX and type(left) is type(right):
+        if type(left) is dict:
+            found = _in_objects(path, left, right, depth)
+        elif type(left) is list:
+            found = _in_arrays(path, left, right, depth)
+    if found is None or len(found) > _limits.DIFFERENCE_CHANGES_MAX:
+        return [Change(path, left, right)]
+    return found
+
+
+def _in_objects(path: str, left: dict[str, Any], right: dict[str, Any], depth: int) -> list[Change] | None:
+    if _marked(left) or _marked(right):
+        return None  # one value in the form of an object, such as `{"$bytes": …}`
+    found: list[Change] = []
+    for key in [*left, *(key for key in right if key not in left)]:
+        inside = pointer(path, key)
+        if key not in right:
+            found.append(Change(inside, left[key]))
+        elif key not in left:
+            found.append(Change(inside, right=right[key]))
+        else:
+            found += _changes(inside, left[key], right[key], depth + 1)
+    return found
+
+
+def _marked(value: dict[str, Any]) -> bool:
+    return next(iter(value), "").startswith("$")
+
+
+def _in_arrays(path: str, left: list[Any], right: list[Any], depth: int) -> list[Change]:
+    found: list[Change] = []
+    for block in aligned([_identity(item) for item in left], [_identity(item) for item in right]):
+        if not block.same:
+            found += _replaced(path, left, right, block, depth)
+    return found
+
+
+def _replaced(path: str, left: list[Any], right: list[Any], block: Block, depth: int) -> list[Change]:
+    """Pair what was replaced like for like: a message by its role, a tool by its name; the rest came or went."""
+    lefts, rights = left[block.left : block.left_end], right[block.right : block.right_end]
+    if len(lefts) == len(rights):
+        pairs = [(at, at) for at in range(len(lefts))]
+    else:
+        pairs = _pairs([_likeness(item) for item in lefts], [_likeness(item) for item in rights])
+    at_right = dict(pairs)
+    taken = set(at_right.values())
+    found: list[Change] = []
+    for at, item in enumerate(lefts):
+        inside = pointer(path, block.left + at)
+        if at in at_right:
+            found += _changes(inside, item, rights[at_right[at]], depth + 1)
+        else:
+            found.append(Change(inside, item))
+    found += [Change(pointer(path, block.right + at), right=item) for at, item in enumerate(rights) if at not in taken]
+    return found
+
+
+def _pairs(lefts: Sequence[Hashable], rights: Sequence[Hashable]) -> list[tuple[int, int]]:
+    return [
+        (block.left + step, block.right + step)
+        for block in aligned(lefts, rights)
+        if block.same
+        for step in range(block.left_end - block.left)
+    ]
+
+
+def _identity(item: Any) -> Hashable:
+    """Return what is the same for items that are the same, and cheap to compare."""
+    if type(item) in (dict, list):
+        return hashlib.blake2b(encoded(item), digest_size=16).digest()
+    return (type(item) in (int, float) and "number") or type(item).__name__, item
+
+
+def _likeness(item: Any) -> Hashable:
+    """Return what two versions of one item have in common."""
+    if type(item) is not dict:
+        return type(item).__name__
+    function = item.get("function")
+    inner = function if type(function) is dict else {}
+    return tuple(
+        name if type(name) is str else None
+        for name in (
+            item.get("role"), item.get("type"), item.get("name"), inner.get("name"),
+            item.get("tool_call_id"), item.get("call_id"), item.get("tool_use_id"),
+        )
+    )  # fmt: skip

@@ -1,0 +1,215 @@
+"""Show what changed in a text, word by word: `… the year is [-2025-] {+2026+} …`.
+
+`words` is the difference as data, and loses nothing: what is the same and what was removed make the left text, what is
+the same and what was added the right one. `hunks` makes lines of it that can be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+from playhead import _limits
+from playhead.replay.alignment import aligned
+from playhead.views import text as views_text
+
+Part = str | tuple[str, str]  # text, or text with a style, as the command line writes them
+
+_WORD = re.compile(r"\w+|[^\w\s]|\s+")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_CONTEXT_WORDS = 6
+_CONTEXT_CHARACTERS_MAX = 48
+_PIECE_CHARACTERS_MAX = 90  # of one removed or added piece that is shown; of a longer one the ends are
+_GLUE_CHARACTERS_MAX = 16  # of what stays the same between two changes, and reads better as changed with them
+# What a terminal would act on, or a reader would not see.
+_INVISIBLE = (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F),
+              *range(0x2066, 0x206A), 0xFEFF)  # fmt: skip
+_ESCAPES = {
+    **{code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _INVISIBLE},
+    **{code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)},  # halves of letters, which no terminal can write
+    9: "\\t",
+    10: "⏎",
+}
+
+
+class Piece(NamedTuple):
+    """A piece of a text that changed."""
+
+    how: Literal["same", "removed", "added"]
+    text: str
+
+
+def words(left: str, right: str) -> list[Piece]:
+    """Return how one text becomes the other. A removed piece stands before the added one that replaces it."""
+    found: list[Piece] = []
+    for block in _blocks(left, right, _LINE):
+        if block[0]:
+            _append(found, "same", block[1])
+            continue
+        for same, before, after in _blocks(block[1], block[2], _WORD):
+            if same:
+                _append(found, "same", before)
+            else:
+                _append(found, "removed", before)
+                _append(found, "added", after)
+    return _glued(found)
+
+
+def _blocks(left: str, right: str, pattern: re.Pattern[str]) -> Iterable[tuple[bool, str, str]]:
+    """Align two texts by lines, or by words; texts of too many are not split."""
+    lefts, rights = pattern.findall(left), pattern.findall(right)
+    if max(len(lefts), len(rights)) > _limits.DIFFERENCE_WORDS_MAX:
+        return _ends(left, right)
+    return [
+        (block.same, "".join(lefts[block.left : block.left_end]), "".join(rights[block.right : block.right_end]))
+        for block in aligned(lefts, rights)
+    ]
+
+
+def _ends(left: str, right: str) -> Iterable[tuple[bool, str, str]]:
+    """Split off only what two long texts have in common at their ends."""
+    length = min(len(left), len(right))
+    start = _longest(length, lambda size: left[:size] == right[:size])
+    end = _longest(length - start, lambda size: left[len(left) - size :] == right[len(right) - size :])
+    return [
+        (True, left[:start], right[:start]),
+        (False, left[start : len(left) - end], right[start : len(right) - end]),
+        (True, left[len(left) - end :], right[len(right) - end :]),
+    ]
+
+
+def _longest(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest size that fits, where all smaller ones do too: to compare slices is faster than letters."""
+    least = 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle - 1)
+    return least
+
+
+def _append(found: list[Piece], how: Literal["same", "removed", "added"], text: str) -> None:
+    """Add a piece; of changes without anything in between the removed text comes first, in one piece."""
+    if not text:
+        return
+    if found and found[-1].how == how:
+        found[-1] = Piece(how, found[-1].text + text)
+    elif how == "removed" and found and found[-1].how == "added":
+        if len(found) > 1 and found[-2].how == "removed":
+            found[-2] = Piece("removed", found[-2].text + text)
+        else:
+            found.insert(-1, Piece("removed", text))
+    else:
+        found.append(Piece(how, text))
+
+
+def _glued(pieces: list[Piece]) -> list[Piece]:
+    """Take what is the same between two changes as changed too, where the whole reads better.
+
+    That is a blank or a dot, and what is within a word, a path or a date. A line break keeps changes apart.
+    """
+    found: list[Piece] = []
+    for at, piece in enumerate(pieces):
+        if piece.how == "same" and 0 < at < len(pieces) - 1 and _is_glue(piece.text):
+            _append(found, "removed", piece.text)
+            _append(found, "added", piece.text)
+        else:
+            _append(found, piece.how, piece.text)
+    return found
+
+
+def _is_glue(text: str) -> bool:
+    if len(text) > _GLUE_CHARACTERS_MAX or "\n" in text:
+        return False
+    return text.isspace() or not any(letter.isspace() for letter in text)
+
+
+# How it is shown.
+
+
+def hunks(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> list[list[Part]]:
+    """Return one line for each change, or several that stand close together, with a few words around it.
+
+    In a text of several lines each says which line of the left text it is in. Removed text is `[-…-]` and red, added
+    text `{+…+}` and green; context does not cross the end of a line.
+    """
+    several = any("\n" in piece.text for piece in pieces)
+    lines: list[list[Part]] = []
+    number = 1
+    line: list[Part] = []
+    for at, piece in enumerate(pieces):
+        if piece.how != "same":
+            if not line:
+                line = [f"line {number}: "] if several else []
+                before = pieces[at - 1].text if at else ""
+                line += [_ending(before, at > 1)] if before else []
+            text = shown(piece.text, _PIECE_CHARACTERS_MAX)
+            if piece.how == "removed":
+                line.append((f"[-{text}-]", "red"))
+            else:
+                line += [" "] if at and pieces[at - 1].how == "removed" else []
+                line.append((f"{{+{text}+}}", "green"))
+        elif line:
+            after = pieces[at + 1].text if at + 1 < len(pieces) else ""
+            room = width - views_text.cells(plain(line)) - len(piece.text) - min(len(after), _PIECE_CHARACTERS_MAX)
+            close = len(piece.text) <= _CONTEXT_CHARACTERS_MAX and room > _CONTEXT_CHARACTERS_MAX
+            if after and close and "\n" not in piece.text:
+                line.append(shown(piece.text, _CONTEXT_CHARACTERS_MAX))
+            else:
+                lines.append([*line, _beginning(piece.text, bool(after))])
+                line = []
+        if piece.how != "added":
+            number += piece.text.count("\n")
+    if line:
+        lines.append(line)
+    return [fitted(line, width) for line in lines]
+
+
+def plain(line: Iterable[Part]) -> str:
+    """Return a line without its styles."""
+    return "".join(part if isinstance(part, str) else part[0] for part in line)
+
+
+def shown(text: str, width: int) -> str:
+    """Return a text in one line: what cannot be seen as an escape, and of a long one both ends."""
+    if len(text) > 4 * width:
+        text = f"{text[: 2 * width]}{text[-2 * width :]}"
+    text = text.translate(_ESCAPES)
+    if views_text.cells(text) <= width:
+        return text
+    half = (width - 3) // 2
+    return f"{_cut(text, half)} … {_cut(text[::-1], half)[::-1]}"
+
+
+def fitted(line: list[Part], width: int) -> list[Part]:
+    """Cut a line where it is too wide; what was cut off is marked."""
+    found: list[Part] = []
+    left = width
+    for part in line:
+        text = part if isinstance(part, str) else part[0]
+        if views_text.cells(text) > left:
+            text = views_text.cut(text, max(1, left))
+            return [*found, text if isinstance(part, str) else (text, part[1])]
+        found.append(part)
+        left -= views_text.cells(text)
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    return views_text.cut(text, width + 1).removesuffix("…")[:width]
+
+
+def _beginning(text: str, more: bool) -> str:
+    """Return the first words of what follows a change, up to the end of the line; `more` says that text follows."""
+    line, newline, _ = text.partition("\n")
+    found = _WORD.findall(line[: 2 * _CONTEXT_CHARACTERS_MAX])[: 2 * _CONTEXT_WORDS]
+    kept = _cut("".join(found).translate(_ESCAPES), _CONTEXT_CHARACTERS_MAX)
+    return f"{kept.rstrip()} …" if len(kept) < len(line) or (more and not newline) else kept
+
+
+def _ending(text: str, more: bool) -> str:
+    """Return the last words of what comes before a change, from the beginning of the line."""
+    _, newline, line = text.rpartition("\n")
+    found = _WORD.findall(line[-2 * _CONTEXT_CHARACTERS_MAX :])[-2 * _CONTEXT_WORDS :]
+    kept = _cut("".join(found).translate(_ESCAPES)[::-1], _CONTEXT_CHARACTERS_MAX)[::-1]
+    return f"… {kept.lstrip()}" if len(kept) < len(line) or (more and not newline) else kept

@@ -1,0 +1,133 @@
+"""The mode `new` with clients of all kinds: what is on the cassette is answered, the rest is asked and added."""
+
+from __future__ import annotations
+
+import pytest
+from tests.pytest_plugin.conftest import Project
+
+CLIENTS = """
+import asyncio, json, os, urllib.request
+import aiohttp, requests
+
+def body(words):
+    return json.dumps({"model": "gpt-5", "messages": [{"role": "user", "content": words}]}).encode()
+
+def pieces(words):
+    yield body(words)[:10]
+    yield body(words)[10:]
+
+async def pieces_async(words):
+    for piece in pieces(words):
+        await asyncio.sleep(0)
+        yield piece
+
+URL = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+JSON = {"content-type": "application/json"}
+
+def by_urllib(questions, made=body):
+    for words in questions:
+        request = urllib.request.Request(URL, data=made(words), headers=JSON, method="POST")
+        with urllib.request.urlopen(request) as answer:
+            yield json.load(answer)
+
+def by_requests(questions, made=body):
+    with requests.Session() as session:
+        for words in questions:
+            yield session.post(URL, data=made(words), headers=JSON).json()
+
+def by_aiohttp(questions, made=body):
+    async def ask_all():
+        found = []
+        async with aiohttp.ClientSession() as session:
+            for words in questions:
+                async with session.post(URL, data=made(words), headers=JSON) as answer:
+                    found.append(await answer.json())
+        return found
+    return asyncio.run(ask_all())
+
+def check(questions, answers):
+    found = [one["choices"][0]["message"]["content"] for one in answers]
+    assert found == [f"answer to {words}" for words in questions]
+
+@pytest.mark.cassette
+def test_plan():
+    questions = {questions}
+    check(questions, {ask})
+"""
+KINDS = {
+    "urllib": "by_urllib(questions)",
+    "urllib, in pieces": "by_urllib(questions, pieces)",
+    "requests": "by_requests(questions)",
+    "requests, in pieces": "by_requests(questions, pieces)",
+    "aiohttp": "by_aiohttp(questions)",
+    "aiohttp, in pieces": "by_aiohttp(questions, pieces_async)",
+}
+
+
+def _asks(project: Project, ask: str, *questions: str) -> None:
+    project.test(CLIENTS.replace("{questions}", repr(list(questions))).replace("{ask}", ask))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_new_is_asked_live_and_added_with(kind: str, project: Project) -> None:
+    _asks(project, KINDS[kind], "first", "third")
+    project.record()
+    _asks(project, KINDS[kind], "first", "second", "third", "fourth")
+    done = project.record("--playhead=new")
+    assert project.exchanges == 2, "the others are on the cassette"
+    done.stdout.fnmatch_lines(["added to *"])
+    assert project.run("--playhead=none").ret == 0
+
+
+@pytest.mark.parametrize("kind", ["requests", "aiohttp"])
+def test_a_provider_that_is_gone_is_an_error_of_the_client(kind: str, project: Project) -> None:
+    _asks(project, KINDS[kind], "first")
+    project.record()
+    _asks(project, KINDS[kind], "first", "second")
+    done = project.run("--playhead=new")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["E *Connect*"])
+
+
+def test_clients_that_were_answered_ask_the_world_again_in_a_test_without_a_cassette(project: Project) -> None:
+    pytest.importorskip("pytest_asyncio")
+    code = CLIENTS[: CLIENTS.index("def by_urllib")]
+    project.test(
+        code
+        + """
+import pytest_asyncio
+
+@pytest.fixture(scope="session")
+def requesting():
+    with requests.Session() as session:
+        yield session
+
+@pytest_asyncio.fixture(scope="session")
+async def session():
+    async with aiohttp.ClientSession() as made:
+        yield made
+
+async def ask_both(requesting, session):
+    assert requesting.post(URL, data=body("one"), headers=JSON).status_code == 200
+    async with session.post(URL, data=body("two"), headers=JSON) as answer:
+        assert answer.status == 200
+        await answer.read()
+
+@pytest.mark.cassette
+async def test_taped(requesting, session):
+    await ask_both(requesting, session)
+
+async def test_live(requesting, session):
+    await ask_both(requesting, session)
+
+@pytest.mark.cassette
+async def test_taped_again(requesting, session):
+    await ask_both(requesting, session)
+"""
+    )
+    options = ["-o", "asyncio_mode=auto"]
+    options += ["-o", "asyncio_default_test_loop_scope=session", "-o", "asyncio_default_fixture_loop_scope=session"]
+    project.record(*options)
+    assert project.exchanges == 6
+    project.run(*options, up=True).assert_outcomes(passed=3)
+    assert project.exchanges == 2
