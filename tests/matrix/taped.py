@@ -99,6 +99,18 @@ def _taped(opening: Any, closing: Any) -> Taped:
         closing is not None,
         (came.get("http") or came).get("status"),
         [(name, value) for name, value in (came.get("http") or came).get("headers", ())],
-        wire.response_chunks(came),
+        _whole(wire.response_chunks(came), (came.get("chunks") or {}).get("unended") or ()),
         came.get("error"),
     )
+
+
+def _whole(pieces: list[bytes], unended: Iterable[int]) -> list[bytes]:
+    """Put those together that came apart: a busy machine may read a chunk in two."""
+    out: list[bytes] = []
+    parts = frozenset(unended)
+    for number, piece in enumerate(pieces):
+        if number - 1 in parts:
+            out[-1] += piece
+        else:
+            out.append(piece)
+    return out

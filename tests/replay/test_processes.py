@@ -44,7 +44,7 @@ def replayed(folder: Path, code: str, changed: str | None = None) -> tuple[bytes
 @pytest.mark.parametrize("code", answered.CASES.values(), ids=answered.CASES)
 def test_the_same_output_and_a_faithful_verdict(code: str, tmp_path: Path) -> None:
     out, again, report = replayed(tmp_path, code)
-    assert again == out
+    assert again == out, report["deviations"]
     assert report["fidelity"]["verdict"] == "faithful", report["deviations"]
     assert (report["live_calls"], report["surface"]["unasked"]) == (0, [])
 
@@ -53,7 +53,7 @@ def test_the_same_output_and_a_faithful_verdict(code: str, tmp_path: Path) -> No
 def test_event_loops_are_replayed_too(loop: str, tmp_path: Path) -> None:
     code = answered.TRIO if loop == "trio" else answered.ASYNCIO + answered.RUN[loop]
     out, again, report = replayed(tmp_path, code)
-    assert again == out
+    assert again == out, report["deviations"]
     assert report["fidelity"]["verdict"] == "faithful", report["deviations"]
 
 
@@ -70,7 +70,7 @@ async def main():
 asyncio.run(main())
 """
     out, again, report = replayed(tmp_path, code)
-    assert again == out
+    assert again == out, report["deviations"]
     assert report["fidelity"]["verdict"] == "faithful", report["deviations"]
 
 
@@ -135,7 +135,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_are_no_processes_of_the_tape_and_run_again(method: str, tmp_path: Path) -> None:
     out, again, report = replayed(tmp_path, _CHILDREN.format(method=method))
-    assert again == out
+    assert again == out, report["deviations"]
     assert report["blocked"] == []
     # What multiprocessing does to files of its own, such as the socket of a fork server, is not what is tested here.
     assert {told.get("kind") for told in report["deviations"]} <= {"effect.observed"}, report["deviations"]

@@ -38,7 +38,7 @@ class Exchange:
 
     __slots__ = (
         "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_later", "_method",
-        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_url",
+        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_url", "_written_us",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
@@ -56,6 +56,7 @@ class Exchange:
         self._head_us: int | None = None
         self._answer = Answer()
         self._start = time.monotonic_ns()
+        self._written_us: int | None = None  # when its first event was written, by the same clock
 
     @property
     def headers(self) -> list[Pair]:
@@ -226,6 +227,7 @@ class Exchange:
                 opens=True,
                 keyed=question,
                 spliced=Spliced(before, pairs, b"", "/headers", asking=True),
+                on_written=self._wrote,
             )
         else:
             before = b'"http":{"method":%b,"url":%b,"form":"%b","headers":' % (method, url, form.encode())
@@ -265,11 +267,15 @@ class Exchange:
                 spliced=spliced,
                 before=before,
                 answered=self._later,
+                on_written=self._wrote,
             )
             if before is not None and self._span is not None:
                 self._inside = turns.opened(self._scope, str(int(self._span) - 1))  # it was written right before
             if self._span is not None:
                 turns.asking(self._span, self._inside.span)
+
+    def _wrote(self, at_us: int) -> None:
+        self._written_us = at_us
 
     # How the answer is recorded.
 
@@ -290,6 +296,8 @@ class Exchange:
         told.append(b'"form":"%b"' % answer.form.encode())
         if self._head_us is not None:
             told.append(b'"head_us":%d' % self._head_us)
+        if self._written_us is not None:
+            told.append(b'"sent_us":%d' % (self._start // 1000 - self._written_us))
         told.append(b'"headers":')
         if self._dialect is None:
             described = None if error is None else describe_error(error)

@@ -156,11 +156,12 @@ class Recording:
         after: Around | None = None,
         lane: str | None = None,
         answered: bool = False,
+        on_written: Callable[[int], object] | None = None,
     ) -> str | None:
         """Shape, seal and write one event. This is the hot path: everything that is recorded goes through it.
 
         `sealing` completes the data under the lock, where its seq and the root before it are known. `answered` says
-        that a replay has given the answer to this question already.
+        that a replay has given the answer to this question already. `on_written` is told when it was written.
         """
         if self.closed:
             guard.too_late(self, kind)
@@ -197,6 +198,8 @@ class Recording:
             sealed = self._ledger.append(kind, body, span, parent, lane, key, opens, None, None, cuts, before, after)
             if sealed is None or sealed.seq < 0:  # it will be written, and nothing can refer to it
                 return None if sealed is None else sealed.span
+            if on_written is not None:
+                on_written(sealed.at_us)
             if self._ledger.cuts == cuts:
                 if news is not None:
                     self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
@@ -390,8 +393,7 @@ class Recording:
 
 
 def _with_totals(encoded: bytes, seq: int, root: str) -> bytes:
-    separator = b"," if len(encoded) > 2 else b""
-    return b'%b%b"events":%d,"root":"%b"}' % (encoded[:-1], separator, seq + 1, root.encode())
+    return b'%b,"events":%d,"root":"%b"}' % (encoded[:-1], seq + 1, root.encode())  # it has a status at least
 
 
 # Kinds of the table that an author may write; the others would make a run say what the recorder did not see.

@@ -144,7 +144,9 @@ class ModelResponded(Payload):
     error: dict[str, Any] | None = None
     model: str | None = None  # as the provider named it, where it differs from what was asked
     body: Any = None  # as it came, where the response in its form does not give the same bytes: streams
-    http: dict[str, Any] | None = None  # status, reason, version, form, head_us (when the head was there), headers
+    http: dict[str, Any] | None = (
+        None  # status, reason, version, form, head_us (when the head was there), sent_us, headers
+    )
 
 
 class ToolCalled(Payload):
@@ -204,6 +206,7 @@ class HttpReceived(Payload):
     body: Any = None
     form: str | None = None
     head_us: int | None = None  # when the head of the answer was there, since the request was sent
+    sent_us: int | None = None  # when the request was sent, since the event that it is recorded in; may be negative
     chunks: Any = None
     error: dict[str, Any] | None = None
 

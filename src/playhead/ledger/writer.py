@@ -35,6 +35,7 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     seq: int
     span: str | None
     offset: int
+    at_us: int = 0  # by the monotonic clock
 
 
 def _as_bytes(data: Data) -> bytes:
@@ -143,7 +144,7 @@ class Ledger:
                     except BaseException:  # a signal handler again; the lock must not stay
                         log.release()
                         raise
-                return Sealed(seq, span, offset)
+                return Sealed(seq, span, offset, self._elapsed_us + (self._start_us or 0))
             finally:
                 self._busy = False
                 if self._deferred and drains:

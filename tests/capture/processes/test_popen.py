@@ -47,6 +47,16 @@ def test_a_process_is_asked_and_answered(tmp_path: Path) -> None:
     assert came["exit_us"] >= max(came["chunks"]["stdout"]["at_us"])
 
 
+def test_times_count_from_the_first_event_on_a_machine_that_has_no_time_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(numbers: list[int]) -> None:
+        time.sleep(0.2)
+
+    monkeypatch.setattr("playhead.capture.processes.call.inherit", slowly)
+    with playhead.record("x"):
+        run(["true"], check=True)
+    assert only()[1]["exit_us"] >= 200_000
+
+
 @pytest.mark.parametrize(
     "start",
     [

@@ -122,6 +122,8 @@ class Reply:
 
 def _sent_at(answer: Answer, data: dict[str, Any], head: dict[str, Any]) -> int:
     """Return when a request was sent: a question to a model is recorded on its way, when it may be answered already."""
+    if isinstance(since := head.get("sent_us"), int):
+        return answer.began_us + since
     chunks = data.get("chunks") if isinstance(data.get("chunks"), dict) else {}
     offsets = [head.get("head_us"), (chunks or {}).get("end_us"), *((chunks or {}).get("at_us") or ())]
     last = max((offset for offset in offsets if isinstance(offset, int)), default=0)

@@ -182,7 +182,9 @@ class ProcessCall:
                 recording.redactor.learn({name: value for name, value in env.items() if value is not None})
             self._program = next(iter(fields["argv"]), "")
             parent = self._scope.span
-            self._span = recording.emit_fields(_KIND, fields, parent=parent, opens=True, keyed=ASKED[_KIND])
+            self._span = recording.emit_fields(
+                _KIND, fields, parent=parent, opens=True, keyed=ASKED[_KIND], on_written=self._begin
+            )
         except Exception as problem:
             guard.absorb(problem, recording, "the start of a process", inside=True)
         recording.exchanges[id(self)] = weakref.ref(self)
@@ -195,7 +197,10 @@ class ProcessCall:
                 self.failed(error)
                 raise
         self._share()
-        self._start = time.monotonic_ns()
+
+    def _begin(self, at_us: int) -> None:
+        """Count from its first event: what a replay puts in order with the rest."""
+        self._start = at_us * 1000
 
     def _share(self) -> None:
         """Take in which outputs of the program it gets."""
