@@ -139,3 +139,38 @@ def test_after_a_test_with_a_cassette_the_network_is_there_again(project: Projec
     project.record()
     project.run(up=True).assert_outcomes(passed=2)
     assert project.exchanges == 1
+
+
+_WAITING = """
+import asyncio, queue, threading
+import playhead._limits
+playhead._limits.STUCK_S = 1.0
+
+@pytest.mark.cassette
+def test_thread():
+    done = queue.Queue()
+    threading.Thread(target=lambda: done.put(ask("Plan a fix for issue {0}.")), daemon=True).start()
+    assert "{0}" in done.get()
+
+@pytest.mark.cassette
+@pytest.mark.asyncio
+async def test_task():
+    done = asyncio.Queue()
+    async def work():
+        await done.put(await ask_async("Plan a fix for issue {0}."))
+    task = asyncio.create_task(work())
+    assert "{0}" in await done.get()
+
+@pytest.mark.cassette
+def test_after():
+    assert ask("Say hello.") == "answer to Say hello."
+"""
+
+
+def test_a_test_that_waits_for_one_who_deviated_fails_and_does_not_hang(project: Project) -> None:
+    project.test(_WAITING.format(1842))
+    project.record()
+    project.test(_WAITING.format(1843))
+    done = project.run()
+    done.assert_outcomes(failed=2, passed=1)
+    done.stdout.fnmatch_lines(["E *Plan a fix for issue [[]-1842-[]] {+1843+}."])

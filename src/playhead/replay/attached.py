@@ -14,7 +14,7 @@ from typing import Any
 from playhead.capture import ambient, reads, scope
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.replay import loops, offline, overlay
+from playhead.replay import loops, offline, overlay, stuck
 from playhead.replay.overlay.before import Before, before
 from playhead.replay.plan import Plan
 from playhead.replay.player import Player
@@ -44,7 +44,7 @@ def attach(folder: str, handed: list[str]) -> None:
         player.overlay.expect(before(player.folders.effects(tape.effects())))
         if player.folders.then:  # what it made there is not here, where the folder of then is still around
             player.overlay.expect(Before(before(tape.effects()).absent, [], [], [], {}))
-    player.scratch = scratch
+    player.scratch, player.give_up = scratch, stuck.end_program
     player.places.watch()
     player.begin()
     arriving: dict[str, Callable[[ModuleType], None]] = {

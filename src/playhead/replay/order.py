@@ -270,7 +270,7 @@ class Order:
         """Return when it rings; while it is watched, look meanwhile whether anybody moves."""
         still = time.perf_counter()
         while not self._bell.acquire(timeout=-1 if self.on_stuck is None else _limits.STUCK_S / 10):
-            if self._elsewhere or not self._is_at_rest():
+            if self._elsewhere or (self.is_live is not None and self.is_live()) or not self._is_at_rest():
                 still = time.perf_counter()
             elif self.on_stuck is not None and time.perf_counter() - still > _limits.STUCK_S:
                 on_stuck, self.on_stuck = self.on_stuck, None

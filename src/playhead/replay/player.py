@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -68,6 +67,7 @@ class Player:
         self.overlay: Overlay | None = None
         self.places = Places()
         self.scratch: Path | None = None  # where to leave them
+        self.give_up: Callable[[], None] | None = None  # what to do when nothing moves any more after a deviation
         self.deviations: list[dict[str, Any]] = []
         self.answered = 0
         self.drift: dict[tuple[str, str], int] = {}  # by source and module: reads that came from elsewhere
@@ -212,8 +212,8 @@ class Player:
     def differs(self, recording: Recording | None, found: dict[str, Any]) -> None:
         """Keep a difference, and record it in the run of the replay."""
         self.deviations.append(found)
-        if self.scratch is not None and self.on_deviation == "raise":
-            self.order.watch(self._give_up)
+        if self.give_up is not None and self.on_deviation == "raise":
+            self.order.watch(self.give_up)
         recording = recording or self.recording
         if recording is not None and len(self.deviations) <= _limits.DEVIATIONS_KEPT_MAX:
             recording.emit_fields("replay.deviated", dict(found), parent="0")
@@ -373,13 +373,6 @@ class Player:
                     self.places.write(self.scratch)
             except OSError as problem:
                 guard.absorb(problem, recording, "where things happened in the replay")
-
-    def _give_up(self) -> None:
-        """End a program in which nobody goes on: somebody waits for the one whose question had no answer."""
-        text = "playhead: nothing moves any more after the deviation, so the replay is ended here\n"
-        with contextlib.suppress(OSError):
-            os.write(2, text.encode())
-        os._exit(1)
 
     def summary(self) -> dict[str, Any]:
         """Say what became of the tape."""

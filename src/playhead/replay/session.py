@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -16,7 +16,7 @@ from playhead.capture.patches import Patches
 from playhead.capture.record import Record
 from playhead.capture.whole import WholeRecord
 from playhead.errors import DeviationError, UsageError
-from playhead.replay import exact, loops, offline, overlay, quiet
+from playhead.replay import exact, loops, offline, overlay, quiet, stuck
 from playhead.replay.exact import Replayed
 from playhead.replay.live import LivePlayer
 from playhead.replay.player import Player
@@ -72,6 +72,7 @@ class Session:
         self._apart: tempfile.TemporaryDirectory[str] | None = None
         self._patches = Patches()
         self._arriving: AfterImport | None = None
+        self._disarm: Callable[[], None] | None = None
         self.record: Record | None = None
         self._watches = bool(self.tape.started and self.tape.started.data.get("ambient"))
         if not self._watches:  # then sleeps of threads, for one, take their time
@@ -98,6 +99,7 @@ class Session:
             self._arriving.install()
         recording_module.replayed = recording_module.Replaying(origin, self._store)
         self.player.begin()
+        self._disarm = None if self._is_live else stuck.raise_in_main_thread(self.player)
         if self._opens:
             made = WholeRecord if self._whole else Record
             self.record = made(self._name, store=self._store, origin=origin, told=self._told)
@@ -122,6 +124,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._disarm is not None:
+            self._disarm()
         opened, recording_module.replayed = recording_module.replayed, None
         try:
             if self.record is not None:
