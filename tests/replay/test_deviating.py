@@ -124,3 +124,20 @@ def test_what_another_thread_asks_now_is_named_as_moved(tmp_path: Path) -> None:
     assert "was asked in lane 0.2, recorded in lane 0.1" in first
     assert "left" in first
     assert "asks less" not in first
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_the_programs_traceback_has_its_own_lines_and_the_report_the_rest(project: Path, in_thread: bool) -> None:
+    changed = AGENT.replace('print(ask("two"))', 'print(ask("two", "2026-11-15"))')
+    if in_thread:
+        last = 'print(ask("two", "2026-11-15"))'
+        started = f"import threading\nt = threading.Thread(target=lambda: {last})\nt.start()\nt.join()"
+        changed = changed.replace(last, started)
+    (project / "agent.py").write_text(changed)
+    url = (project / "url").read_text()
+    done = _playhead(project, "replay", "@last", "--mode", "exact", OPENAI_BASE_URL=url)
+    program, _, report = done.stderr.partition("playhead: run_")
+    assert "agent.py" in program
+    assert "site-packages" not in program
+    assert program.rstrip().splitlines()[-1].startswith("playhead.errors.DeviationError: model gpt-5 was asked")
+    assert "Today is [-2025-11-14-] {+2026-11-15+}." in report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 from playhead.capture import ambient, reads, scope
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
+from playhead.errors import DeviationError
 from playhead.replay import loops, offline, overlay, stuck
 from playhead.replay.overlay.before import Before, before
 from playhead.replay.plan import Plan
 from playhead.replay.player import Player
 from playhead.replay.session import unwrapped
 from playhead.replay.tape import Tape
+from playhead.replay.where import own_frames
 from playhead.store.cassettes.reading import store_at
 from playhead.store.reader import RunReader
 
@@ -53,6 +56,7 @@ def attach(folder: str, handed: list[str]) -> None:
     }
     AfterImport(arriving).install()
     sys.excepthook = partial(_tell, sys.excepthook)
+    threading.excepthook = partial(_tell_in_thread, threading.excepthook)
     ambient.attach(folder, handed)
     process = scope.ambient()
     if process is not None and process.recording is not None:
@@ -79,9 +83,18 @@ def _leave(player: Player, leaving: object) -> None:
 
 
 def _tell(original: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show a deviation by itself, where task groups have hidden it in others."""
+    """Show a deviation by itself, where task groups have hidden it in others, and shortly: the report says the rest."""
     found = unwrapped(error)
-    original(type(found), found, found.__traceback__)
+    if isinstance(found, DeviationError):
+        trace, found = own_frames(found.__traceback__), DeviationError(str(found).partition("\n")[0])
+    original(type(found), found, trace)
+
+
+def _tell_in_thread(original: Any, told: Any) -> None:
+    if told.exc_value is None:
+        original(told)
+    else:
+        _tell(lambda *found: original(threading.ExceptHookArgs((*found, told.thread))), *told[:3])
 
 
 def _patch_loops(player: Player, module: ModuleType) -> None:

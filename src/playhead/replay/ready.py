@@ -94,7 +94,8 @@ def refuse_unless_ready(state: Readiness, run: str, waived: Iterable[str]) -> li
     named = list(dict.fromkeys(waived))
     for reason in named:
         if reason not in ALL_REASONS:
-            raise UsageError(f"there is no reason {reason!r} to waive", hint=f"Reasons are {', '.join(ALL_REASONS)}.")
+            known = ", ".join(each for each in ALL_REASONS if each not in NEVER_WAIVED)
+            raise UsageError(f"there is no reason {reason!r} to waive", hint=f"Reasons are {known}.")
     left = [reason for reason in state.reasons if reason not in named or reason in NEVER_WAIVED]
     if left:
         told = "; ".join(f"{reason}: {state.detail[reason]}" for reason in left)

@@ -28,7 +28,7 @@ class Stalls:
         left = self._first_left
         if left is not None and left.ended_us < turn.at_us and len(self.found) < _limits.STALLS_KEPT_MAX:
             known = self.found[-1]["waited_for"]["seq"] if self.found else None
-            if known != left.seq:
+            if known != left.seq and left.lane != turn.lane:  # a lane that asks something else waits for nobody
                 let_go: dict[str, Any] = {"what": turn.what, "lane": turn.lane}
                 if turn.at_us < UNRECORDED_US:
                     let_go["at_us"] = turn.at_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from types import FrameType
+from types import FrameType, TracebackType
 
 from playhead.capture import callers
 
@@ -60,14 +60,34 @@ def agents_line(frame: FrameType | None = None) -> str:
     """Return file and line of the agent's own code that led here; of a library that it uses where it has none."""
     frame, first = frame or sys._getframe(1), ""
     while frame is not None:
-        module = frame.f_globals.get("__name__")
-        if not isinstance(module, str) or callers.sort_of(module) == callers.AGENT:
-            file, installed = _shown(frame.f_code.co_filename)
-            if not installed:
-                return f"{file}:{frame.f_lineno}"
-            first = first or f"{file}:{frame.f_lineno}"
+        line, own = _line(frame)
+        if own:
+            return line
+        first = first or line
         frame = frame.f_back
     return first
+
+
+def _line(frame: FrameType) -> tuple[str, bool]:
+    """Return file and line of a frame, and whether they are the agent's own; nothing where they are of Python or us."""
+    module = frame.f_globals.get("__name__")
+    if isinstance(module, str) and callers.sort_of(module) != callers.AGENT:
+        return "", False
+    file, installed = _shown(frame.f_code.co_filename)
+    return f"{file}:{frame.f_lineno}", not installed
+
+
+def own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the lines of libraries; as it is where it has no others."""
+    all_of_it, own = trace, []
+    while trace is not None:
+        if _line(trace.tb_frame)[1]:
+            own.append(trace)
+        trace = trace.tb_next
+    shorter: TracebackType | None = None
+    for one in reversed(own):
+        shorter = TracebackType(shorter, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return shorter or all_of_it
 
 
 def at_line(line: str) -> str:

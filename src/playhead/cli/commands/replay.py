@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default="playback",
-        help="playback hands back the recorded outcome; exact runs the program again, answered from the tape",
+        help="playback (the default) hands back the recorded outcome; exact runs the program, answered from the tape",
     )
     parser.add_argument("--verify-envelope", metavar="FILE", help="refuse unless this is the recorded request")
     parser.add_argument("--force", action="store_true", help="play back a run that is not replayable, with a warning")
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="exact: let a reason against it not count; may be repeated")  # fmt: skip
     parser.add_argument("--on-deviation", choices=("raise", "nearest"), default="raise",
                         help="exact: what a question that is not on the tape leads to (%(default)s)")  # fmt: skip
-    parser.add_argument("--speed", type=float, default=0.0, metavar="X",
+    parser.add_argument("--speed", type=_speed, default=0.0, metavar="X",
                         help="exact: 1 takes the time that it took, 2 half of it; the default, 0, none")  # fmt: skip
     parser.add_argument(
         "--suggest", metavar="RUN", help="propose normalisers: what is volatile in the questions of this run and RUN"
@@ -67,6 +67,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         from playhead.cli.suggestion import tell
 
         return tell(load(args.suggest, args.store), load(args.run, args.store), out)
+    if args.mode in ("playback", "exact"):
+        _refuse_of_other_mode(args)
     if args.mode == "exact":
         return _exact(args, out)
     if args.mode != "playback":
@@ -87,6 +89,32 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = result.as_dict()
     out.emit({**{name: found[name] for name in SHAPE}, **found})
     return 0
+
+
+def _refuse_of_other_mode(args: argparse.Namespace) -> None:
+    """Refuse what would be ignored."""
+    exact = {
+        "-- PROGRAM": args.program, "--waive": args.waive, "--speed": args.speed,
+        "--on-deviation": args.on_deviation != "raise",
+    }  # fmt: skip
+    playback = {"--force": args.force, "--verify-envelope": args.verify_envelope}
+    other, given = ("playback", playback) if args.mode == "exact" else ("exact", exact)
+    for name, value in given.items():
+        if value:
+            hint = "Name the reasons that shall not count: `--waive REASON`." if name == "--force" else None
+            raise UsageError(f"{name} is for `--mode {other}`, and this is `--mode {args.mode}`", hint=hint)
+
+
+def _speed(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no speed: 0 takes no time, 1 the time that it took, 2 half of it"
+        )
+    return value
 
 
 def _exact(args: argparse.Namespace, out: Output) -> int:
