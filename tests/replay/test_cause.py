@@ -132,3 +132,8 @@ def test_what_others_may_follow_from_is_told_first() -> None:
 
 def test_no_change_has_no_cause() -> None:
     assert cause([], prompt("x"), prompt("x")) is None
+
+
+def test_a_sign_more_is_no_other_order() -> None:
+    assert codes(chat(says("Fix the login, please")), chat(says("Fix the login, please!"))) == ["template"]
+    assert codes(chat(says("Use a, b")), chat(says("Use b, a"))) == ["order"]

@@ -161,10 +161,10 @@ def _looks(change: Change) -> Cause | None:
     parts = volatile.of_texts(pieces)
     if parts and all(part is not None for part in parts):
         return _volatile(change, tuple(part for part in parts if part is not None))
-    if sum(len(piece.text) for piece in pieces) < 100_000 and sorted(_WORD.findall(left)) == sorted(
-        _WORD.findall(right)
-    ):
-        return _unordered(change.path)
+    if sum(len(piece.text) for piece in pieces) < 100_000:
+        one, other = _WORD.findall(left), _WORD.findall(right)
+        if one != other and sorted(one) == sorted(other):
+            return _unordered(change.path)
     return None
 
 
