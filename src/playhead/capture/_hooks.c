@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum sort { AGENT, PASSES, INFRASTRUCTURE, OURS }; /* as in callers.py */
+enum sort { AGENT, PASSES, INFRASTRUCTURE, OURS, CALLS }; /* as in callers.py */
 enum form { NS, INT, BYTES, VALUES };              /* how the values of a group are kept, as in event/reads.py */
 enum what { SECONDS, NANOSECONDS, CLOCK_WHEN_MISSING, MOMENT, NUMBER, RAW, UNIT, BITS, SEED, UUID, FIRST_RAW, CALL, STDIN, REPLACE };
 
@@ -598,7 +598,8 @@ sort_by(PyObject *globals, PyObject **name)
         }
         Py_DECREF(sort); /* small integers live forever */
     }
-    return PyLong_AsLong(sort);
+    long known = PyLong_AsLong(sort);
+    return known == CALLS ? AGENT : known; /* what it calls was handed over by the agent */
 }
 
 /* Return the name of a source that was read by way of a function of the standard library: `uuid.uuid4:os.urandom`. */

@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import NamedTuple
 
-AGENT, PASSES, INFRASTRUCTURE, OURS = range(4)
+AGENT, PASSES, INFRASTRUCTURE, OURS, CALLS = range(5)
 
 # What runs below the agent and as often as chance has it: the event loop, HTTP pools, the import system,
 # exporters of telemetry. What it reads is not the agent's, and a replay does not run it, or not in the same way.
@@ -23,6 +23,12 @@ _BELOW = frozenset(
     """.split()  # noqa: SIM905
 )
 _OF_PYTHON = sys.stdlib_module_names - {"__main__", "this", "antigravity", "idlelib", "test"}
+
+# What calls functions that were handed over, to a pool or a thread: what those read they read for whoever did that.
+_CALLING = frozenset({"anyio._backends._trio", "playhead.capture.lanes", "trio._threads"})
+
+# Files of loops other than that of asyncio: what stands between those who use them and what they call in a thread.
+_FILES = frozenset({"anyio._core._fileio", "trio._file_io", "trio._path"})
 
 # Whoever logs, the agent's handlers write it, with the time: that is told for the module that logs.
 _LOGGING = "logging"
@@ -44,11 +50,15 @@ class Caller(NamedTuple):
 
 
 def sort_of(module: str) -> int:
-    """Say what a module is: the agent's or a library's it uses, one that passes a question on, or neither."""
+    """Say what a module is: the agent's or a library's it uses, one that passes a question on, or something else."""
     sort = known.get(module)
     if sort is None:
         top = module.partition(".")[0]
-        if top == "playhead":
+        if module in _CALLING:
+            sort = CALLS
+        elif module in _FILES:
+            sort = PASSES
+        elif top == "playhead":
             sort = AGENT if module.startswith("playhead.testing") else PASSES if module == _OPENS else OURS
         elif top in _BELOW:
             sort = INFRASTRUCTURE
@@ -70,7 +80,7 @@ def caller(frame: FrameType | None) -> Caller | None:
         sort = sort_of(module) if isinstance(module, str) else AGENT
         if sort == INFRASTRUCTURE and passed is not None and passed.f_globals.get("__name__") == _LOGGING:
             sort = AGENT
-        if sort == AGENT:
+        if sort in (AGENT, CALLS):
             return Caller(module if isinstance(module, str) else "?", _name(passed), frame.f_lineno)
         if sort != PASSES:
             return None

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import BuiltinMethodType, FrameType, ModuleType
 from typing import Any
 
-from playhead.capture.callers import AGENT, PASSES
+from playhead.capture.callers import AGENT, INFRASTRUCTURE, OURS
 from playhead.capture.hooks import What
 from playhead.capture.keepers import KEEPERS, keep_raw
 from playhead.capture.packs import Pack
@@ -95,7 +95,7 @@ def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | Non
     if sort is None:
         # Code that was made at run time may have a namespace of its own, without a name.
         name, sort = (name, _Needed.sort_of(name)) if type(name) is str else ("?", AGENT)
-    if sort > PASSES or _Needed.muted.get():
+    if sort in (INFRASTRUCTURE, OURS) or _Needed.muted.get():
         return None
     # As `_pack` does: this is asked for every read of a clock.
     scope = _Needed.current.get()

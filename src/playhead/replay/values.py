@@ -92,7 +92,7 @@ def facts_of(kept: dict[str, Any]) -> os.stat_result:
     plain, times = numbers[:7], numbers[7:]
     whole = [times[at] * 10**9 + times[at + 1] for at in (0, 2, 4)]
     names = ("atime", "mtime", "ctime")
-    more: dict[str, Any] = {f"st_{name}": ns / 1e9 for name, ns in zip(names, whole, strict=True)}
+    more: dict[str, Any] = {f"st_{name}": _seconds(ns) for name, ns in zip(names, whole, strict=True)}
     more.update({f"st_{name}_ns": ns for name, ns in zip(names, whole, strict=True)})
     return os.stat_result((*plain, *(ns // 10**9 for ns in whole)), more)
 
@@ -107,3 +107,9 @@ def told_of(of: str, kept: dict[str, Any]) -> Any:
 
         return resource.struct_rusage(value)
     return tuple(value) if isinstance(value, list) else value
+
+
+def _seconds(ns: int) -> float:
+    """Return a time as the system's facts have it: rounded twice, as Python does there, and not for clocks."""
+    whole, rest = divmod(ns, 1_000_000_000)
+    return whole + 1e-9 * rest
