@@ -51,3 +51,9 @@ def test_no_word_is_lost_however_narrow_and_the_width_is_kept(rows, width):
     assert all(text.cells(line) <= width for line in lines)
     shown = "".join("".join(lines[1:]).split())
     assert sorted(shown) == sorted("".join("".join(cell.split()) for row in rows for cell in row))
+
+
+def test_a_column_that_is_not_there_cannot_be_dropped() -> None:
+    table = Table(["run", "name"], [[("run_1", ""), ("x" * 50, "")]], right=set(), whole={"run"})
+    table.fit(20, drop=("cost", "name"), short=None, below=None)
+    assert len(list(table.lines())) == 2

@@ -40,7 +40,46 @@ def test_a_working_tree_with_changes_is_no_difference(tmp_path: Path) -> None:
     assert found.report["surface"]["not_compared"] == []
     change(again, "hello", "good bye")
     assert again.replay().first["name"] == "stdout"
-    assert playhead(tmp_path, "grade", recorded.run).returncode == 1, "which replays the code as it is now"
+
+
+def test_a_grade_of_code_that_has_changed_says_so_and_leaves_the_recording_alone(tmp_path: Path) -> None:
+    recorded = record(tmp_path, "import os\nprint('hello', os.environ.get('HOME'))")
+    change(recorded, "hello", "good bye")
+    graded = playhead(tmp_path, "grade", recorded.run)
+    assert (graded.returncode, graded.stdout.count("the code has changed since")) == (3, 1)
+    change(recorded, "good bye", "hello")
+    recorded.faithful()
+
+
+def test_an_agent_that_commits_is_replayed(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-qm", "begin", "--allow-empty")
+    program = """
+    import subprocess
+    git = ["git", "-c", "user.name=nobody", "-c", "user.email=nobody@example.test"]
+    open("new.txt", "w").write("hello")
+    subprocess.run([*git, "add", "new.txt"], check=True)
+    subprocess.run([*git, "commit", "-qm", "add"], check=True)
+    print(subprocess.run([*git, "log", "--format=%H"], check=True, capture_output=True).stdout)
+    """
+    recorded = record(tmp_path, program)
+    recorded.faithful()
+    assert playhead(tmp_path, "grade", recorded.run).returncode == 0
+
+
+def test_what_is_reproduced_and_refused_all_the_same_says_so(tmp_path: Path) -> None:
+    program = """
+    import playhead
+    @playhead.tool
+    def look():
+        return object()
+    look()
+    """
+    recorded = record(tmp_path, program)
+    graded = playhead(tmp_path, "grade", recorded.run)
+    assert graded.returncode == 1
+    assert "reproduced: " in graded.stdout
+    assert "refused all the same by `playhead replay --mode exact`: unrestorable_value" in graded.stdout
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,11 @@ def note_commits(recording: Recording, root: Path, start_commit: str | None) -> 
         name = None
         if commit.patch is not None:
             name = recording.artifact(
-                f"commits/{commit.sha[:12]}.patch", commit.patch, role="patch", media="text/x-diff", parent=parent
+                f"{kinds.COMMITS}{commit.sha[:12]}.patch",
+                commit.patch,
+                role="patch",
+                media="text/x-diff",
+                parent=parent,
             )
         recording.emit(
             kinds.GitCommitted(

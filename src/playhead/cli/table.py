@@ -42,7 +42,8 @@ class Table:
         for column in drop:
             if self._total(least) <= width:
                 break
-            self._remove(self._columns.index(column))
+            if column in self._columns:  # one that is empty is not there
+                self._remove(self._columns.index(column))
         if short is not None:
             at = self._columns.index(short)
             over = max(0, self._total() - width)

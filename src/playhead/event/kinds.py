@@ -329,6 +329,7 @@ class CiReported(Payload):
 
 # How the note begins that says what changed in the working tree; its data says which files.
 TREE_CHANGED = "files in the working tree: "
+COMMITS = "commits/"  # how the names of artifacts begin that are patches of commits
 
 
 class NoteAdded(Payload):

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from playhead.event.envelope import Event
-from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING, TREE_CHANGED
+from playhead.event.kinds import CALLS, CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED
 from playhead.replay.detail import Detail, detail_of
 from playhead.replay.outputs import between
 from playhead.replay.tape import hides
@@ -178,8 +178,11 @@ def _is_ours(event: Event, program: str | None) -> bool:
         extra = event.data.get("data")
         told = str(event.data.get("text")).startswith(TREE_CHANGED)
         told = told or (program is not None and event.parent == program)
-        return (isinstance(extra, dict) and "attached" in extra) or told
-    return event.kind == "artifact.created" and event.data.get("role") in ("diff", "context_pack")
+        return told or (isinstance(extra, dict) and ("attached" in extra or {"omitted", "problem"} <= extra.keys()))
+    return event.kind == "artifact.created" and (
+        event.data.get("role") in ("diff", "context_pack")
+        or (event.data.get("role") == "patch" and str(event.data.get("name")).startswith(COMMITS))
+    )
 
 
 def _line(event: Event) -> str | None:

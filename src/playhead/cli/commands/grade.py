@@ -29,8 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.epilog = (
         "No model is asked and nothing is paid: every answer comes from the recording itself. The verdict is written\n"
-        "into the run; one that differs is not replayable until a later grade says otherwise.\n"
-        "Exit code: 0 reproduced, 1 differs, 3 could not tell.\n\n"
+        "into the run; one that differs is refused by `replay --mode exact` until a later grade says otherwise. The\n"
+        "code must be that which was recorded: where it has changed and differs, nothing is written.\n"
+        "Exit code: 0 reproduced, 1 differs, or reproduced and refused for another reason, 3 could not tell.\n\n"
         "examples:\n"
         "  playhead grade @last\n"
         "  playhead grade fix-login --json | jq .sources"
@@ -58,12 +59,15 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         for line in lines(found):
             out.print(line)
-    return EXITS[found["verdict"]]
+    return 1 if found["refused"] else EXITS[found["verdict"]]
 
 
 def lines(found: dict[str, Any]) -> list[str]:
     """Say a grade: the verdict, a line for each source, and what differs."""
-    out = [f"{found['run']}  {_SAID[found['verdict']]}"]
+    said = _SAID[found["verdict"]]
+    if changed := found["code_changed"]:
+        said = f"could not tell: the code has changed since, which may be why it differs: {', '.join(changed)}"
+    out = [f"{found['run']}  {said}"]
     for row in found["sources"]:
         counts = f"{row['recorded']} recorded, {row['served']} served"
         more = f", {row['drifted']} from elsewhere" if row["drifted"] else ""
@@ -77,4 +81,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         out.append(f"  differs: {head}" + (f" ({place})" if place and place not in head else ""))
         out += [f"    {line}" for line in rest] if not number else []  # `--json` has all of each
     out += drifted(found["replay"]["surface"]["drift"])
+    if refused := found["refused"]:
+        told = "; ".join(f"{reason}: {one_line(detail)}" for reason, detail in refused.items())
+        out.append(f"  refused all the same by `playhead replay --mode exact`: {told}")
+        out.append(f"    `--waive {','.join(refused)}` lets that not count")
     return out
