@@ -62,6 +62,7 @@ class Order:
         self.closed = False
         self.on_release: Callable[[Turn], None] | None = None
         self.on_stuck: Callable[[], None] | None = None  # called when nobody can go on any more; None for not watched
+        self.on_fork: Callable[[], None] | None = None
         self.is_live: Callable[[], bool] | None = None  # whether something may happen that no turn knows of
         forking.register(before=lambda: None, after_in_child=self._after_fork)
 
@@ -290,6 +291,8 @@ class Order:
         self._waiting = []
         self._elsewhere = {}
         self._rest = Rest()
+        if self.on_fork is not None:
+            self.on_fork()
 
 
 def call_in(loop: Any, function: Callable[[], None]) -> None:

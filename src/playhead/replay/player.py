@@ -79,6 +79,13 @@ class Player:
         self._pending: dict[str, Call | DeviationError] = {}
         self._given: dict[str, Call] = {}  # by span: processes that were answered
         self._lock = threading.Lock()
+        self.order.on_fork = self._after_fork
+
+    def _after_fork(self) -> None:
+        """Let a forked child tell of itself alone: its parent tells of what was before."""
+        self.answered, self.drift, self.blocked_attempts, self.normalised = 0, {}, [], []
+        self.stalls.found = []
+        self.served.counts = {}
 
     # Calls.
 

@@ -25,6 +25,7 @@ def before(effects: Iterable[Mapping[str, Any]]) -> Before:
     """Take the effects of a run, in their order: the first that is done to a path tells what was there."""
     found = Before([], [], [], [], {})
     touched: set[str] = set()
+    changed: set[str] = set()  # whose mode was set
     for effect in effects:
         what, target, detail = effect["what"], effect["target"], effect.get("detail") or {}
         if not what.startswith(_ON_DISK) or not target.startswith("/"):
@@ -39,8 +40,9 @@ def before(effects: Iterable[Mapping[str, Any]]) -> Before:
                 found.only[target] = {path for path in touched if os.path.dirname(path) == target}
             _note(found.folders, target, touched)
         elif what == "mode.changed":
-            if target not in touched:
+            if target not in changed and target not in found.absent:
                 found.modes.append((target, int(detail["mode"], 8)))
+            changed.add(target)
         elif what in _OF_FILES:
             _note(found.files, target, touched)
             if what == "file.renamed":
