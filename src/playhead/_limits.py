@@ -121,6 +121,7 @@ DOCTOR_RECENT_S: Final = 7 * 24 * 3600  # how far back it looks for crashed runs
 DEVIATIONS_KEPT_MAX: Final = 1000  # differences of one replay that are kept in full; all are counted
 WRITTEN_LATER_MAX: Final = 128  # halves of calls that a replay has answered and not yet written
 STALLS_KEPT_MAX: Final = 100  # places where a replay let somebody go on out of its turn, since nobody else could
+DEVIATIONS_RAISED_MAX: Final = 1000  # in a program that catches each and asks again, until its replay is ended
 STUCK_S: Final = 5.0  # in which nothing moves in a program that has deviated, until its replay is ended
 BUSY_S_MAX: Final = 2.0  # of work of a replayed program, after which whoever waits for his turn goes on beside it
 BLOCKED_KEPT_MAX: Final = 1000  # attempts to touch the world that are listed in the report of a replay

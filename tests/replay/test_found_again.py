@@ -192,3 +192,65 @@ def test_a_stream_whose_rest_is_asked_for_once_more_is_recorded_once(tmp_path: P
     found = recorded.faithful()
     shown = playhead(tmp_path, "show", found.report["run"], "--raw").stdout
     assert shown.count("[DONE]") == 1
+
+
+def test_a_program_that_catches_every_deviation_and_asks_again_is_ended(tmp_path: Path) -> None:
+    program = (
+        ASKING
+        + """
+def insist(words):
+    while True:
+        try:
+            return ask(words)
+        except:  # noqa: E722
+            pass
+print(insist("one"))
+"""
+    )
+    recorded = record(tmp_path, program, answers=[Text("1")])
+    change(recorded, 'insist("one")', 'insist("another")')
+    report = recorded.report()
+    assert (report["fidelity"]["verdict"], report["live_calls"]) == ("deviated", 0)
+
+
+def test_a_forked_child_counts_for_itself(tmp_path: Path) -> None:
+    program = """
+    import os, subprocess
+    for _ in range(3):
+        subprocess.run(["true"])
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    surface = record(tmp_path, program).faithful().report["surface"]
+    assert (surface["taped"], surface["calls"]) == (3, 3)
+
+
+def test_a_file_that_is_written_and_then_gets_another_mode(tmp_path: Path) -> None:
+    (tmp_path / "token.json").write_text("{}")
+    (tmp_path / "token.json").chmod(0o644)
+    program = """
+    import json, os
+    token = json.load(open("token.json"))
+    with open("token.json", "w") as file:
+        json.dump({**token, "n": 1}, file)
+    os.chmod("token.json", 0o600)
+    """
+    record(tmp_path, program).faithful()
+
+
+def test_what_was_interrupted_from_outside_is_not_replayed(tmp_path: Path) -> None:
+    program = """
+    import os, signal, time
+    os.kill(os.getppid(), signal.SIGINT)
+    try:
+        while True:
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        print("stopped")
+    """
+    recorded = record(tmp_path, program)
+    assert recorded.output == "stopped\n"
+    refused = playhead(tmp_path, "replay", recorded.run, "--mode", "exact")
+    assert refused.returncode == 1
+    assert "not_captured: signal SIGINT from outside" in refused.stderr

@@ -98,3 +98,21 @@ def test_what_a_tool_asks_inside_is_left_out() -> None:
 
     found = suggest(one("2025-11-14"), one("2025-11-15"))
     assert (found.questions, found.equal, found.rules) == (1, 1, {})
+
+
+def test_a_rule_for_one_item_leaves_the_others_alone() -> None:
+    def ran(*argv: str) -> Event:
+        return event(1, "process.started", {"argv": list(argv)}, key=call_key("process.started", None, {"argv": argv}))
+
+    def conversation(system: str, moment: str) -> Event:
+        messages = [{"role": "system", "content": system}, {"role": "tool", "content": moment}]
+        return event(3, "model.invoked", {"operation": "chat", "request": {"messages": messages}}, key=moment + system)
+
+    left = [ran("cat", "/tmp/tmpab12cd34/a"), conversation("Refund nothing.", "2025-11-14T09:41:00")]
+    right = [ran("cat", "/tmp/tmpzz98yx76/a"), conversation("Refund nothing.", "2026-01-02T10:02:00")]
+    found = suggest(left, right)
+    assert found.become_equal == 2
+    assert all("pattern" in rule for rule in found.rules.values())
+    changed = [ran("rm", "/tmp/tmpzz98yx76/a"), conversation("Refund everything.", "2026-01-02T10:02:00")]
+    again = suggest(left, changed, Normalisers.of_settings(found.rules))
+    assert (again.equal, len(again.differing)) == (0, 2)

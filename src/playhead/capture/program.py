@@ -149,12 +149,15 @@ class Program:
                 process.send_signal(number)
             elif number != signal.SIGCHLD and process.poll() is not None:
                 self._enough = True
-            elif number in _TO_US:
+                continue
+            if number in _TO_US:
                 process.send_signal(number)
             elif number in _TO_GROUP and not _has_foreground():
                 # Either it went to the whole group and the program has it too, or to us alone. Twice would be wrong
                 # as often as not at all: whoever has it is given time to act on it.
                 self._owed.setdefault(number, time.monotonic() + _limits.SIGNAL_WAIT_S)
+            if number in (*_TO_US, *_TO_GROUP):  # a replay cannot find the moment again
+                self._recording.not_captured("signal", f"{signal.Signals(number).name} from outside")
 
     def _patience(self) -> float:
         return max(0.0, min((*self._owed.values(), time.monotonic() + _TURN_S)) - time.monotonic())

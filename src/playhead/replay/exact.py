@@ -174,7 +174,8 @@ def judge(
     asked_for = [set(report.get("unasked", ())) for report in replayed.reports]
     unasked = sorted(set.intersection(*asked_for)) if asked_for else []
     known = bool(replayed.reports)
-    live = max(0, _asked_besides(recorded, replayed) - len(replayed.deviations))
+    deviations = sum(report.get("deviations", 0) for report in replayed.reports)  # of which only so many are kept
+    live = max(0, _asked_besides(recorded, replayed) - max(deviations, len(replayed.deviations)))
     told = sum(report.get("answered", 0) for report in replayed.reports)
     taped = max(told, replayed.calls - live - len(replayed.deviations))  # of a process that was killed nobody tells
     if _was_interrupted(replayed) and not _was_interrupted(recorded) and not replayed.deviations:

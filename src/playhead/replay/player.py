@@ -67,7 +67,7 @@ class Player:
         self.overlay: Overlay | None = None
         self.places = Places()
         self.scratch: Path | None = None  # where to leave them
-        self.give_up: Callable[[], None] | None = None  # what to do when nothing moves any more after a deviation
+        self.give_up: Callable[[], None] | None = None  # what to do when it does not end after a deviation
         self.deviations: list[dict[str, Any]] = []
         self.answered = 0
         self.drift: dict[tuple[str, str], int] = {}  # by source and module: reads that came from elsewhere
@@ -83,7 +83,7 @@ class Player:
 
     def _after_fork(self) -> None:
         """Let a forked child tell of itself alone: its parent tells of what was before."""
-        self.answered, self.drift, self.blocked_attempts, self.normalised = 0, {}, [], []
+        self.answered, self.drift, self.blocked_attempts, self.normalised, self.deviations = 0, {}, [], [], []
         self.stalls.found = []
         self.served.counts = {}
 
@@ -219,11 +219,14 @@ class Player:
     def differs(self, recording: Recording | None, found: dict[str, Any]) -> None:
         """Keep a difference, and record it in the run of the replay."""
         self.deviations.append(found)
-        if self.give_up is not None and self.on_deviation == "raise":
-            self.order.watch(self.give_up)
+        give_up = self.give_up if self.on_deviation == "raise" else None
+        if give_up is not None:
+            self.order.watch(give_up)
         recording = recording or self.recording
         if recording is not None and len(self.deviations) <= _limits.DEVIATIONS_KEPT_MAX:
             recording.emit_fields("replay.deviated", dict(found), parent="0")
+        if give_up is not None and len(self.deviations) >= _limits.DEVIATIONS_RAISED_MAX:
+            give_up()
 
     def cannot_answer(self, text: str) -> NoReturn:
         """Raise a DeviationError that says this, and record it."""

@@ -29,8 +29,8 @@ _REMEDIES = {
     "unrestorable_value": "Let the tool give back plain values, dataclasses or pydantic models, and record anew.",
     "self_replay_differs": "`playhead grade RUN` names what differs, with the line of the program.",
     "not_captured": (
-        "Record with `playhead record`, so that all is watched, and put what cannot be seen into a function with "
-        "`@playhead.tool`: then its answer is on the tape."
+        "Record with `playhead record`, so that all is watched, let nothing interrupt it from outside, and put what "
+        "cannot be seen into a function with `@playhead.tool`: then its answer is on the tape."
     ),
 }
 _SHOWN = 5

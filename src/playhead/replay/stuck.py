@@ -1,4 +1,4 @@
-"""End a replay in which nothing moves any more: somebody waits for the one whose question had no answer.
+"""End a replay that does not end by itself after a deviation: somebody waits for the answer, or asks again and again.
 
 A program that is replayed is ended. Where the replay is a part of a process, as a test is of pytest's, the deviation is
 raised once more, in the main thread, wherever that waits.
@@ -24,14 +24,14 @@ _SIGNAL: int | None = getattr(signal, "SIGRTMAX", None)  # which programs have n
 
 def end_program() -> None:
     """End this process."""
-    text = "playhead: nothing moves any more after the deviation, so the replay is ended here\n"
+    text = "playhead: the program does not come to an end after the deviation, so the replay is ended here\n"
     with contextlib.suppress(OSError):
         os.write(2, text.encode())
     os._exit(1)
 
 
 def raise_in_main_thread(player: Player) -> Callable[[], None]:
-    """Have the last deviation raised there when nothing moves; return how to have that no longer.
+    """Have the last deviation raised there when it does not end; return how to have that no longer.
 
     Only where the replay is begun in that thread: signals are handled there alone, and end what it waits for.
     """
@@ -42,7 +42,7 @@ def raise_in_main_thread(player: Player) -> Callable[[], None]:
 
     def handle(_: int, __: FrameType | None) -> None:
         found = player.deviations[-1]
-        raise DeviationError(f"{found['text']}\n  then      nothing moved any more", deviation=found)
+        raise DeviationError(f"{found['text']}\n  then      the test did not come to an end", deviation=found)
 
     before = signal.signal(number, handle)
     player.give_up = lambda: signal.pthread_kill(thread, number)

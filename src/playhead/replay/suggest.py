@@ -138,7 +138,9 @@ def _rules_for(question: Question, change: Change) -> Iterator[tuple[dict[str, A
     kinds = [question.kind]
     whole = volatile.of_values(change.left, change.right)
     if whole is not None and type(change.left) is not float:
-        yield {"path": path, "instead": whole.what.placeholder, "kinds": kinds}, f"{whole.left} | {whole.right}"
+        # Any item is more than this one: of the others only what looks alike may be replaced.
+        form = {"pattern": whole.form} if "/*" in path else {}
+        yield {"path": path, **form, "instead": whole.what.placeholder, "kinds": kinds}, f"{whole.left} | {whole.right}"
     elif type(change.left) is str and type(change.right) is str:
         for part in volatile.of_texts(words(change.left, change.right)):
             if part is not None:
