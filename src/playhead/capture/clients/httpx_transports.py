@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import AsyncGenerator
 from types import ModuleType
 from typing import Any
 
@@ -145,9 +146,9 @@ class _ReceivingAsync(_Passing):
             abandoned.leave(self._exchange.left)
 
     async def __aiter__(self) -> Any:
-        exchange = self._exchange
+        exchange, inner = self._exchange, aiter(self._inner)
         try:
-            async for chunk in self._inner:
+            async for chunk in inner:
                 exchange.chunk(chunk)
                 yield chunk
         except GeneratorExit:
@@ -155,6 +156,9 @@ class _ReceivingAsync(_Passing):
         except BaseException as error:
             exchange.end(error)
             raise
+        finally:
+            if isinstance(inner, AsyncGenerator):  # as the library does: left alone, the loop would close it beside us
+                await inner.aclose()
         exchange.end()
 
     async def aclose(self) -> None:
