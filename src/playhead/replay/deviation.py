@@ -136,7 +136,7 @@ def _is_another_form(found: Sequence[Change], nearest: Question, asked: Question
         return False
     if all(one.left is ABSENT or one.right is ABSENT for one in found):
         return True  # something came or went, and the rest is the same
-    if any(cause.code not in ("template", "argument") for cause in causes(found, nearest, asked)):
+    if any(cause.code not in ("template", "argument", "conversation") for cause in causes(found, nearest, asked)):
         return True
     lefts, rights = (
         [side for one in found if (side := getattr(one, name)) is not ABSENT] for name in ("left", "right")
