@@ -125,7 +125,7 @@ REPORT: dict[str, Any] = {
     "run": "run_b", "origin": {"run": "run_a"}, "mode": "exact", "live_calls": 0, "blocked": [], "cost_saved": None,
     "integrity": {"verdict": "intact"}, "completeness": {"verdict": "complete"}, "isolation": "hooks", "folder": "",
     "fidelity": {"verdict": "faithful", "claim": "faithful over the recorded surface", "first": None, "count": 0},
-    "waived": [],
+    "waived": [], "deviations": [],
     "surface": {
         "taped": 1, "calls": 1, "not_captured": [], "written": [], "code_changed": [], "stalls": [], "drift": [],
         "normalised": 0, "not_compared": [],

@@ -194,8 +194,7 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
     text = str(reference)
     if not isinstance(reference, (str, Path)) or not text:
         raise UsageError(f"not a run: {reference!r}", hint="Name an id, a prefix of one, a name, @last, or a path.")
-    is_path = isinstance(reference, Path) or "/" in text or os.sep in text or text in (".", "..")
-    is_path = is_path or form_of(Path(text)) is not None
+    is_path = isinstance(reference, Path) or looks_like_path(text)
     if is_path and (isinstance(reference, Path) or os.path.isfile(text) or layout.timeline(Path(text)).exists()):
         return _load_path(Path(text), files)
     if not _is_text(text):
@@ -204,9 +203,16 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
         return [Run(files, text)]
     with open_index(files) as index:
         run = _look_up(index, text)
+        if run is None and form_of(Path(text)) is not None and not os.path.exists(text):
+            raise RunNotFound(f"there is no file {text}, and no run of that name in {files.root}")
         if run is None and not os.path.exists(text):
             raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=_similar(index, text))
     return _load_path(Path(text), files) if run is None else [Run(files, run)]
+
+
+def looks_like_path(text: str) -> bool:
+    """Say whether a text names a place and no run: by its separators, or as the file of a cassette."""
+    return "/" in text or os.sep in text or text in (".", "..") or form_of(Path(text)) is not None
 
 
 def _similar(index: Index, text: str) -> str | None:

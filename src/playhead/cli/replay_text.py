@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from playhead.cli.output import clean, one_line
-from playhead.views import text
+from playhead.views import prices, text
 
 _SHOWN = 5
 _DRIFT_SHOWN = 2
 _DRIFT_CHARACTERS = 120
+_OTHER_CHARACTERS = 200
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -28,11 +29,14 @@ def lines(found: dict[str, Any]) -> list[str]:
         out.append(f"  could not tell, the program did not come to its end: {counts}")
     claims = ("integrity", "completeness", "fidelity")
     out.append("  " + ", ".join(f"{claim}: {found[claim]['verdict'].replace('_', ' ')}" for claim in claims))
-    saved = "" if found["cost_saved"] is None else f"; what the models cost then: ${found['cost_saved']:.4f}"
+    saved = (
+        "" if found["cost_saved"] is None else f"; what the models cost then: {prices.told(found['cost_saved'], [])}"
+    )
     out.append(f"  isolation: {found['isolation']}{saved}")
     if found["folder"] and found["folder"] != os.getcwd():
         out.append(f"  ran in: {one_line(found['folder'])}")
     out += _first(fidelity)
+    out += _others(found["deviations"][1:])
     if surface["normalised"]:
         told = f"{text.several(surface['normalised'], 'question')} matched only after normalising"
         out.append(f"  normalised: {told}, and were not compared word by word")
@@ -68,6 +72,13 @@ def _first(fidelity: dict[str, Any]) -> list[str]:
         return []
     head, *rest = clean(str(first["text"])).splitlines() or [""]
     return [f"  first difference: {head}", *(f"    {line}" for line in rest)]
+
+
+def _others(found: list[dict[str, Any]]) -> list[str]:
+    """Say the differences after the first, each in one line; `--json` has all of each."""
+    said = [text.cut(one_line(str(one["text"]).partition("\n")[0]), _OTHER_CHARACTERS) for one in found[:_SHOWN]]
+    more = [f"  and {len(found) - _SHOWN} more (--json)"] if len(found) > _SHOWN else []
+    return [f"  then: {one}" for one in said] + more
 
 
 def listed(label: str, items: list[str]) -> list[str]:

@@ -89,13 +89,19 @@ def _waiving(reasons: list[str]) -> list[str]:
     return [f"`--waive {','.join(reasons)}`, in Python `force=[{named}]`, {told}"]
 
 
-def refuse_unless_ready(state: Readiness, run: str, waived: Iterable[str]) -> list[str]:
-    """Raise NotReplayable unless every reason is waived by its name; return those that were."""
+def known_reasons(waived: Iterable[str]) -> list[str]:
+    """Return the reasons that shall not count, each once; UsageError where there is no such reason."""
     named = list(dict.fromkeys(waived))
     for reason in named:
         if reason not in ALL_REASONS:
             known = ", ".join(each for each in ALL_REASONS if each not in NEVER_WAIVED)
             raise UsageError(f"there is no reason {reason!r} to waive", hint=f"Reasons are {known}.")
+    return named
+
+
+def refuse_unless_ready(state: Readiness, run: str, waived: Iterable[str]) -> list[str]:
+    """Raise NotReplayable unless every reason is waived by its name; return those that were."""
+    named = known_reasons(waived)
     left = [reason for reason in state.reasons if reason not in named or reason in NEVER_WAIVED]
     if left:
         told = "; ".join(f"{reason}: {state.detail[reason]}" for reason in left)

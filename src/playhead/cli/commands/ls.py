@@ -184,6 +184,9 @@ def _say_none(root: Path, index: Index, out: Output) -> None:
         out.print("No run matches. `playhead ls` without filters lists all of them.")
         return
     out.print(f"No runs yet in {root}.")
+    above = next((one for folder in root.parent.parents if (one := folder / root.name / "runs").is_dir()), None)
+    if above is not None:
+        out.print(f"There are runs in {above.parent}:  playhead --store {shlex.quote(str(above.parent))} ls")
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")
 

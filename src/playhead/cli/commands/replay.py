@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.mode != "playback":
         raise UsageError(
             f"replay in the mode {args.mode!r} is not available yet",
-            hint="`--mode playback` hands back the recorded outcome.",
+            hint="`--mode exact` runs the program, answered from the tape; `--mode playback` hands back the outcome.",
         )
     asked = None if args.verify_envelope is None else _envelope(args.verify_envelope)
     recorded = load(args.run, args.store)

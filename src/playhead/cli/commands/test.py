@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from playhead import _limits
+from playhead._api.reading import looks_like_path
 from playhead.cli import junit
 from playhead.cli.arguments import moment_us, store_root
 from playhead.cli.output import Output
@@ -51,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead test tests/recordings -j 4 --junit report.xml\n"
         "  playhead test --name fix-login --status ok --since 7d\n"
-        "  playhead test --tag golden --json | jq '.runs[] | select(.verdict != \"faithful\")'"
+        "  playhead test --tag suite=golden --json | jq '.runs[] | select(.verdict != \"faithful\")'"
     )
 
 
@@ -61,8 +62,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL.")
     if not 1 <= args.jobs <= _limits.TEST_JOBS_MAX:
         raise UsageError(f"--jobs is a number from 1 to {_limits.TEST_JOBS_MAX}")
+    from playhead.replay.ready import known_reasons
+
+    waive = known_reasons(reason for named in args.waive for reason in named.split(","))
     recorded = _wanted(args)
-    waive = [reason for named in args.waive for reason in named.split(",")]
     with out.progress(len(recorded), "replaying") as advance:
         found = retest(recorded, at_once=args.jobs, waive=waive, stop=args.exitfirst, done=advance)
     if args.junit is not None:
@@ -90,6 +93,8 @@ def _wanted(args: argparse.Namespace) -> list[Recorded]:
         if not files:
             raise UsageError(f"there is no cassette in {path}", hint="`playhead pack RUN -o x.cassette` makes one.")
         return [Recorded(file.name.partition(".cassette")[0], str(file), str(file)) for file in files]
+    if path is not None and looks_like_path(args.what):
+        raise UsageError(f"there is no {args.what}", hint="A path is a folder of cassettes, or one cassette.")
     root = store_root(args.store)
     with open_quick_index(root) as index:
         runs = index.list_runs(
