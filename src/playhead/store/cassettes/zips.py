@@ -8,6 +8,7 @@ No name of a member is ever used as a path.
 from __future__ import annotations
 
 import re
+import stat
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
@@ -167,10 +168,11 @@ def _check_entry(name: str, flags: int, method: int, extras: int, made_by: int, 
         raise refused(path, f"no cassette has a member {name[:100]!r}", hint="It is a zip, but not one of ours.")
     if flags & _ENCRYPTED:
         raise refused(path, f"{name} is encrypted")
-    if flags & _SIZES_FOLLOW or flags or extras or method not in (_STORED, _DEFLATED):
-        raise refused(path, f"{name} is written in a way that `pack` does not use")
-    if made_by >> 8 != 3 or mode != _REGULAR:
+    if stat.S_IFMT(mode >> 16) not in (0, stat.S_IFREG):
         raise refused(path, f"{name} is not a plain file")
+    foreign = made_by >> 8 != 3 or mode != _REGULAR or method not in (_STORED, _DEFLATED)
+    if flags & _SIZES_FOLLOW or flags or extras or foreign:
+        raise refused(path, f"{name} is written in a way that `pack` does not use")
 
 
 def _refuse_bombs(members: dict[str, Member], path: Path) -> None:
