@@ -58,9 +58,9 @@ def test_a_mode_that_does_not_exist_is_said_before_any_test_runs(project: Projec
 
 def test_none_without_a_cassette_is_an_error_that_says_what_to_do(project: Project) -> None:
     project.test(ONE)
-    done = project.run("--playhead=none", up=True)
-    done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["test_agent.py::test_plan has no cassette, and none is recorded: --playhead"])
+    done = project.run("--playhead=none", up=True, keyed=False)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["E   test_agent.py::test_plan has no cassette, and none is recorded: --playhead"])
     done.stdout.fnmatch_lines([f"*--playhead=once, and keep {WHERE} with the tests.*"])
     done.stdout.no_fnmatch_line("*Traceback*")
     done.stdout.no_fnmatch_line("*During handling*")

@@ -143,13 +143,20 @@ def _watch_of(item: pytest.Item, fixturedef: pytest.FixtureDef[Any]) -> Watch | 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """End a cassette whose test ended in a way that pytest does not go on after: a deviation while it is taken down."""
+    """Keep what was recorded, when all has passed; end a cassette where a deviation let pytest not go on to its end."""
+    found = item.stash.get(_CASSETTE, None)
     try:
         yield
+    except BaseException:
+        if found is not None:
+            found.passed = False
+        raise
     finally:
-        found = item.stash.get(_CASSETTE, None)
-        if found is not None and not found.ended:
-            found.end()
+        if found is not None:
+            if not found.ended:
+                found.end()
+            with _briefly():
+                found.keep()
 
 
 @contextlib.contextmanager
@@ -183,11 +190,12 @@ def pytest_runtest_makereport(
 
     reporting.tell_deviation(item, call, report, found)
     if call.when == "call":
-        strict = item.config.getoption("--playhead-strict-unused") or item.config.getini(_STRICT_INI)
-        if strict and report.passed and found.replaying and found.mode != "new" and found.unused:
-            reporting.fail(report, reporting.unused_text(found), reporting.test_place(item))
         found.passed = report.passed or hasattr(report, "wasxfail")
     if call.when == "teardown":
+        strict = item.config.getoption("--playhead-strict-unused") or item.config.getini(_STRICT_INI)
+        judged = found.passed and report.passed and found.replaying and found.mode != "new"
+        if strict and judged and found.unused:
+            reporting.fail(report, reporting.unused_text(found), reporting.test_place(item))
         report.playhead = found.told() | {"live": [live.pop() for _ in live[:]]}  # type: ignore[attr-defined]  # goes from a worker of xdist to where it is shown
     return report
 

@@ -42,6 +42,8 @@ class Cassette:
         self.mode = mode.name
         self.result: Replayed | None = None  # how the whole replay compares, when the test is over
         self.passed = self.ended = False
+        self.missing = ""  # what to say where there is no cassette and none is recorded
+        self.tells_deviation = True  # unless it was told
         self._mode, self._wanted, self._test = mode, wanted, test
         self._did = ""
         self._unused: list[Call] = []
@@ -49,7 +51,8 @@ class Cassette:
         self._record: WholeRecord | None = None
         self._run: Run | None = None
         self._providers: frozenset[str] | None = None
-        self._closing = contextlib.ExitStack()
+        self._unwritten: Run | None = None
+        self._closing, self._scratch = contextlib.ExitStack(), contextlib.ExitStack()
 
     @property
     def recording(self) -> bool:
@@ -139,19 +142,16 @@ class Cassette:
         if self.mode == "off":
             return
         there = self.path.exists()
-        if self.mode == "none" and not there:
-            raise UsageError(
-                f"{self._test} has no cassette, and none is recorded: {self._mode.why}",
-                hint=f"Run it once with --playhead=once, and keep {_shown(self.path)} with the tests.",
-            )
         self._closing.enter_context(keys.placeholders(self._asked()))
         answering.left_alone = frozenset(self._wanted.allow)
         self._closing.callback(_leave_alone_nothing)
         self._closing.enter_context(shared.suspended())
-        scratch = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="playhead-cassette-"))
+        scratch = self._scratch.enter_context(tempfile.TemporaryDirectory(prefix="playhead-cassette-"))
         store = FileStore(Path(scratch))
-        if there and self.mode != "all":
-            self._begin_replay(store)
+        if self.mode == "none" and not there:
+            self._begin_refusal(store)
+        elif there and self.mode != "all":
+            self._begin_replay(store, self._run or load(self.path))
         else:
             self._begin_recording(store)
 
@@ -162,8 +162,20 @@ class Cassette:
         self._record = WholeRecord(self._test, store=store, told=self._origin())
         self._record.__enter__()
 
-    def _begin_replay(self, store: FileStore) -> None:
-        run = self._run = self._run or load(self.path)
+    def _begin_refusal(self, store: FileStore) -> None:
+        """Answer nothing: there is no cassette, which is no matter to a test that is skipped."""
+        refused = UsageError(
+            f"{self._test} has no cassette, and none is recorded: {self._mode.why}",
+            hint=f"Run it once with --playhead=once, and keep {_shown(self.path)} with the tests.",
+        )
+        self.missing = str(refused)
+        with WholeRecord(self._test, store=store, told=self._origin()) as empty:
+            pass
+        self._begin_replay(store, Run(store, str(empty.id)))
+        self._run = None
+
+    def _begin_replay(self, store: FileStore, run: Run) -> None:
+        self._run = run
         reader = RunReader(run.store, run.id)
         live = self.mode == "new"
         self._session = Session(
@@ -186,7 +198,7 @@ class Cassette:
         return {"entrypoint": {"test": self._test}, "environment": {"python": {"version": version}}}
 
     def end(self) -> None:
-        """End it; what was recorded becomes the cassette, if the test passed."""
+        """Record and answer nothing any more: the fixtures of the test have ended."""
         self.ended = True
         with self._closing:
             session = self._session
@@ -202,9 +214,14 @@ class Cassette:
                 record.__exit__(None, None, None)
             if record is not None and record.recording is not None:
                 self._did = "not recorded"
-                if self.passed:
-                    self._write(Run(record.recording.store, record.recording.id))
-                    self._did = "recorded" if session is None else "added to"
+                self._unwritten = Run(record.recording.store, record.recording.id)
+
+    def keep(self) -> None:
+        """Make what was recorded the cassette, if the test passed, and all that took it down."""
+        with self._scratch:
+            if self._unwritten is not None and self.passed:
+                self._write(self._unwritten)
+                self._did = "recorded" if self._session is None else "added to"
 
     def _write(self, run: Run) -> None:
         """Make a cassette of a run, unless it could not be replayed."""

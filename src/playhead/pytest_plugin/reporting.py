@@ -26,15 +26,29 @@ _AMBIENT = "Or have clocks, random numbers and ids replayed, too: @pytest.mark.c
 def tell_deviation(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, found: Cassette) -> None:
     """Make a deviation the failure of a test: one that it raised, or one that somebody caught."""
     raised = None if call.excinfo is None else unwrapped(call.excinfo.value)
-    if report.failed and isinstance(raised, DeviationError):
+    is_over = call.when != "setup" or not report.passed  # else the call is to fail, which comes next
+    if found.missing:
+        _tell_missing(item, call, report, found)
+    elif report.failed and isinstance(raised, DeviationError):
+        found.tells_deviation = False
         says_what_to_do = raised.deviation.get("type") == "fixture"
         fail(report, str(raised) if says_what_to_do else _with_advice(str(raised), item), _place(item, raised))
-    elif found.deviations and call.when == "call":
+    elif found.deviations and found.tells_deviation and is_over:
+        found.tells_deviation = False
         text = str(found.deviations[0].get("text", ""))
-        if report.passed and found.on_deviation == "raise":
+        passed = report.passed and (call.when == "call" or found.passed)
+        if passed and found.on_deviation == "raise":
             fail(report, _with_advice(text, item), test_place(item))
         else:
             report.sections.append(("playhead: a deviation", text))
+
+
+def _tell_missing(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, found: Cassette) -> None:
+    """Let a test fail that has no cassette, whatever it says itself of what it could not ask; unless it is skipped."""
+    passed = report.passed and call.when == "call" and not hasattr(report, "wasxfail")
+    if report.failed or passed:
+        place = test_place(item) if call.excinfo is None else _place(item, call.excinfo.value)
+        fail(report, found.missing, place)
 
 
 def _with_advice(text: str, item: pytest.Item) -> str:
