@@ -153,7 +153,7 @@ class TestClass:
     def test_inside(self):
         assert ask("inside")
 
-@pytest.mark.cassette("shared")
+@pytest.mark.cassette("planning")
 def test_named():
     assert ask("named")
 
@@ -163,12 +163,39 @@ def test_placed():
 """)
     project.record()
     found = [name.removeprefix("cassettes/") for name in project.cassettes()]
-    assert {"shared.cassette.jsonl", "test_agent/TestClass.test_inside.cassette.jsonl"} < set(found)
+    assert {"planning.cassette.jsonl", "test_agent/TestClass.test_inside.cassette.jsonl"} < set(found)
     assert "test_agent/test_each[one].cassette.jsonl" in found
     assert len(found) == 6
     assert all(len(name) < 200 for name in found)
     assert (project.pytester.path / "data" / "mine.cassette").is_file()
     assert project.run("--playhead=none").ret == 0
+
+
+def test_two_tests_cannot_have_the_same_cassette(project: Project) -> None:
+    project.test("""
+@pytest.mark.cassette("planning")
+def test_first():
+    assert ask("first")
+
+@pytest.mark.cassette("../cassettes/planning")
+def test_second():
+    assert ask("second")
+
+@pytest.mark.cassette("each")
+@pytest.mark.parametrize("word", ["one", "two"])
+def test_each(word):
+    assert ask(word)
+""")
+    done = project.run(up=True)
+    done.assert_outcomes(passed=2, errors=2)
+    done.stdout.fnmatch_lines([
+        "test_agent.py::test_second and test_agent.py::test_first have the same cassette, planning.cassette.jsonl: *",
+        "*Give each test a name of its own, or none*",
+        "test_agent.py::test_each[[]two[]] and test_agent.py::test_each[[]one[]] have the same cassette, each.*",
+    ])  # fmt: skip
+    assert project.exchanges == 2
+    done = project.run("--playhead=none")
+    done.assert_outcomes(passed=2, errors=2)
 
 
 def test_a_cassette_holds_no_secret_and_nothing_of_this_machine(project: Project) -> None:

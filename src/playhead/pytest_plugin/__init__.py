@@ -23,6 +23,7 @@ _MARK = "cassette"
 _MODE = pytest.StashKey[Mode]()
 _HAS = pytest.StashKey[bool]()  # whether a test has a cassette
 _CASSETTE = pytest.StashKey["Cassette"]()
+_OWNER = pytest.StashKey[str]()  # the test before it that has the same cassette
 _LIVE = pytest.StashKey[list[str]]()  # what shared fixtures asked live, and nobody was told so far
 _STRICT_INI = "playhead_strict_unused"
 
@@ -79,14 +80,28 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.stash[_HAS] = True
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Note which tests name a cassette that another one has."""
+    having = [item for item in items if item.stash.get(_HAS, False)]
+    if not having or config.stash[_MODE].name == "off":
+        return
+    from playhead.pytest_plugin.places import owners
+
+    for item, owner in owners((item, item.get_closest_marker(_MARK)) for item in having):
+        item.stash[_OWNER] = owner
+
+
 def _cassette_of(item: pytest.Item) -> Cassette:
     from playhead.pytest_plugin.cassette import Cassette
-    from playhead.pytest_plugin.places import Wanted
+    from playhead.pytest_plugin.places import Wanted, taken
 
     found = item.stash.get(_CASSETTE, None)
     if found is None:
         wanted = Wanted.of(item.get_closest_marker(_MARK))
         path = wanted.place(item.path, item.nodeid, item.name)
+        if (owner := item.stash.get(_OWNER, None)) is not None:
+            raise taken(path, item.nodeid, owner)
         found = item.stash[_CASSETTE] = Cassette(path, item.nodeid, item.config.stash[_MODE], wanted)
     return found
 

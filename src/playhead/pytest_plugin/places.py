@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,27 @@ class Wanted:
             return folder / f"{named}{LINES}"
         within = test.partition("::")[2].removesuffix(name).split("::")
         return folder / module.stem / f"{safe('.'.join((*filter(None, within), name)))}{LINES}"
+
+
+def owners(tests: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, str]]:
+    """Find the tests, given with their marks, whose cassette is that of a test before; return them with its name."""
+    known: dict[str, str] = {}
+    for test, mark in tests:
+        try:
+            path = Wanted.of(mark).place(test.path, test.nodeid, test.name)
+        except UsageError:
+            continue  # which is told when its turn comes
+        owner = known.setdefault(os.path.normpath(path), test.nodeid)
+        if owner != test.nodeid:
+            yield test, owner
+
+
+def taken(path: Path, test: str, owner: str) -> UsageError:
+    """Say that a cassette is that of another test."""
+    return UsageError(
+        f"{test} and {owner} have the same cassette, {path.name}: each would write over that of the other",
+        hint="Give each test a name of its own, or none: then it is named after the test and its parameters.",
+    )
 
 
 def safe(name: str) -> str:
