@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playhead.pytest_plugin.shared import Watch
 
 _MARK = "cassette"
+_TEMPORARY = "tmp_path_factory"  # which `tmp_path` and `tmpdir` use
 _MODE = pytest.StashKey[Mode]()
 _HAS = pytest.StashKey[bool]()  # whether a test has a cassette
 _CASSETTE = pytest.StashKey["Cassette"]()
@@ -112,6 +113,8 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     item = request.node
     with _briefly():
         found = _cassette_of(item)
+        if _TEMPORARY in item.fixturenames:
+            found.temporary = str(request.getfixturevalue(_TEMPORARY).getbasetemp())
         found.begin()
     original = item.obj
     item.obj = found.inside(original)

@@ -18,7 +18,7 @@ from playhead.capture import answering, reads
 from playhead.capture.record import Record
 from playhead.capture.whole import WholeRecord
 from playhead.errors import NotReplayable, UsageError
-from playhead.pytest_plugin import keys, network, shared
+from playhead.pytest_plugin import keys, network, shared, temporary
 from playhead.pytest_plugin.modes import Mode
 from playhead.pytest_plugin.places import Wanted
 from playhead.replay.deviation import unasked
@@ -44,6 +44,7 @@ class Cassette:
         self.passed = self.ended = False
         self.missing = ""  # what to say where there is no cassette and none is recorded
         self.tells_deviation = True  # unless it was told
+        self.temporary = ""  # where pytest has the temporary folders, if the test uses them
         self._mode, self._wanted, self._test = mode, wanted, test
         self._did = ""
         self._unused: list[Call] = []
@@ -79,6 +80,11 @@ class Cassette:
     def on_deviation(self) -> str:
         """Return what the mark says of a question that is not on the cassette."""
         return self._wanted.on_deviation
+
+    @property
+    def ambient(self) -> bool:
+        """Say whether the mark has clocks and random numbers replayed, too."""
+        return self._wanted.ambient
 
     @property
     def deviations(self) -> list[dict[str, Any]]:
@@ -176,6 +182,8 @@ class Cassette:
 
     def _begin_replay(self, store: FileStore, run: Run) -> None:
         self._run = run
+        if self.temporary:
+            self._closing.enter_context(temporary.same(self.temporary))
         reader = RunReader(run.store, run.id)
         live = self.mode == "new"
         self._session = Session(

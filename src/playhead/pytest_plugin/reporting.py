@@ -6,6 +6,7 @@ import linecache
 import os
 import re
 import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _DEFINES = re.compile(r"\s*(?:async\s+)?def\s")
 _ADVICE = "To record it anew: pytest --playhead=all {test}"
-_VOLATILE = "volatile"  # in the advice of a deviation: it differs from run to run
+# What the cause of a deviation begins with, where it differs from run to run, and can be replayed.
+_REPLAYABLE = ("a UUID", "a timestamp", "a date", "a time of day", "a duration", "a random id")
 _AMBIENT = "Or have clocks, random numbers and ids replayed, too: @pytest.mark.cassette(ambient=True), recorded anew."
 
 
@@ -32,13 +34,15 @@ def tell_deviation(item: pytest.Item, call: pytest.CallInfo[None], report: pytes
     elif report.failed and isinstance(raised, DeviationError):
         found.tells_deviation = False
         says_what_to_do = raised.deviation.get("type") == "fixture"
-        fail(report, str(raised) if says_what_to_do else _with_advice(str(raised), item), _place(item, raised))
+        text = str(raised)
+        advised = text if says_what_to_do else _with_advice(raised.deviation, text, item, found)
+        fail(report, advised, _place(item, raised))
     elif found.deviations and found.tells_deviation and is_over:
         found.tells_deviation = False
         text = str(found.deviations[0].get("text", ""))
         passed = report.passed and (call.when == "call" or found.passed)
         if passed and found.on_deviation == "raise":
-            fail(report, _with_advice(text, item), test_place(item))
+            fail(report, _with_advice(found.deviations[0], text, item, found), test_place(item))
         else:
             report.sections.append(("playhead: a deviation", text))
 
@@ -51,8 +55,9 @@ def _tell_missing(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         fail(report, found.missing, place)
 
 
-def _with_advice(text: str, item: pytest.Item) -> str:
-    ambient = f"{_AMBIENT}\n" if _VOLATILE in text and "ambient=True" not in text else ""
+def _with_advice(deviation: Mapping[str, Any], text: str, item: pytest.Item, found: Cassette) -> str:
+    what = str(deviation.get("cause", "")).partition(" in ")[0]
+    ambient = f"{_AMBIENT}\n" if not found.ambient and any(one in what for one in _REPLAYABLE) else ""
     return f"{text}\n\n{ambient}{_ADVICE.format(test=item.nodeid)}"
 
 
