@@ -50,6 +50,7 @@ def test_a_question_less_is_reported_and_fails_where_that_is_asked_for(project: 
     done.stdout.fnmatch_lines(["unused answers in cassettes/test_agent/test_plan.cassette.jsonl*", "*And then?*"])
     done = project.run("--playhead-strict-unused")
     done.assert_outcomes(passed=1, errors=1)
+    done.stdout.no_fnmatch_line("unused answers*")
     done.stdout.fnmatch_lines(["E   1 of the answers on the cassette were not asked for", "E *And then?*"])
     project.pytester.makeini("[pytest]\nplayhead_strict_unused = true\n")
     project.run().assert_outcomes(passed=1, errors=1)

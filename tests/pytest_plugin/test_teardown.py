@@ -70,6 +70,7 @@ def test_a_deviation_in_the_teardown_is_an_error_also_where_nobody_sees_it(proje
     project.test(ENDS.format("now"))
     done = project.run("-p", "no:threadexception")
     done.assert_outcomes(passed=5, errors=5)
+    done.stdout.no_fnmatch_line("unused answers*")
     for who in ("caught", "joined", "gathered", "method", "plain"):
         done.stdout.fnmatch_lines([f"E *{who} [[]-then-[]] {{+now+}}*"])
 

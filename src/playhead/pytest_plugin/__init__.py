@@ -213,6 +213,7 @@ def pytest_runtest_makereport(
         strict = item.config.getoption("--playhead-strict-unused") or item.config.getini(_STRICT_INI)
         judged = found.passed and report.passed and found.replaying and found.mode != "new"
         if strict and judged and found.unused:
+            found.passed = False
             reporting.fail(report, reporting.unused_text(found), reporting.test_place(item))
         report.playhead = found.told() | {"live": [live.pop() for _ in live[:]]}  # type: ignore[attr-defined]  # goes from a worker of xdist to where it is shown
     return report

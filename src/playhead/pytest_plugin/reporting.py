@@ -42,6 +42,7 @@ def tell_deviation(item: pytest.Item, call: pytest.CallInfo[None], report: pytes
         text = str(found.deviations[0].get("text", ""))
         passed = report.passed and (call.when == "call" or found.passed)
         if passed and found.on_deviation == "raise":
+            found.passed = False
             fail(report, _with_advice(found.deviations[0], text, item, found), test_place(item))
         else:
             report.sections.append(("playhead: a deviation", text))
