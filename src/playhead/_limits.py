@@ -47,6 +47,7 @@ GIVEN_FILE_BYTES_MAX: Final = (
 READS_MAX: Final = 1_000_000  # of clocks, and of all others, in one process of a run; the rest is named as a gap
 READS_PACKED_MAX: Final = 4096  # of one lane, sealed as one event, where no other event comes before
 READS_WAIT_S: Final = 1.0  # until what was read is written, where no other event of the lane comes before
+WRITE_WAIT_S: Final = 1.0  # of a thread for another one that writes to the same output; then it writes beside it
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # of a file that is read; a larger one is named as a gap
 FILES_BYTES_MAX: Final = 512 * 1024 * 1024  # of all files that one process of a run reads
 FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a database

@@ -142,6 +142,9 @@ class Player(Protocol):
         What is not on the tape comes last.
         """
 
+    def writing(self, lane: str, number: int) -> None:
+        """Return when it is the turn of a thread to write to an output, by the number of that in its lane."""
+
     def turn(self, wall_us: int) -> None:
         """Return when it is the turn of something that was recorded at this time since the epoch; blocks the thread."""
 

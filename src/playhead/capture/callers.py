@@ -37,6 +37,9 @@ _LOGGING = "logging"
 _OPENS = "playhead.replay.overlay.passing"
 _BETWEEN = frozenset({_OPENS, "playhead.capture.hooks_python"})
 
+# What stands between those who log and their handlers, which may be the program's.
+_WRITES = "playhead.capture.writing"
+
 known: dict[str, int] = {}  # what was found out about modules so far
 _sources: dict[tuple[str, str], str] = {}
 
@@ -59,7 +62,7 @@ def sort_of(module: str) -> int:
         elif module in _FILES:
             sort = PASSES
         elif top == "playhead":
-            sort = AGENT if module.startswith("playhead.testing") else PASSES if module == _OPENS else OURS
+            sort = AGENT if module.startswith("playhead.testing") else PASSES if module in (_OPENS, _WRITES) else OURS
         elif top in _BELOW:
             sort = INFRASTRUCTURE
         else:

@@ -18,7 +18,7 @@ from contextvars import ContextVar, Token
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import answering, forks, guard, hooks, printing, spawning, waits
+from playhead.capture import answering, forks, guard, hooks, printing, spawning, waits, writing
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
@@ -37,6 +37,7 @@ WATCHED: dict[str, tuple[str, ...]] = {
         "multiprocessing.popen_forkserver",
     ),
     "lanes_trio": ("trio._core._run", "trio._threads", "anyio._backends._asyncio"),
+    "writing": ("logging",),
 }
 Tokens = list[tuple[ContextVar[Any], Token[Any]]]
 _CARRIED: tuple[ContextVar[Any], ...] = (current, ambient_lane, policies, muted, wrapped, printing.here)
@@ -77,6 +78,8 @@ class Start:
 
     def carry(self) -> Start:
         """Take along what the context here holds of ours, for a thread, which begins with nothing."""
+        if self.child is not None:
+            writing.watch()
         values: dict[ContextVar[Any], Any] = {variable: variable.get() for variable in _CARRIED}
         values.update(self.changed)
         self._carried = tuple(values.items())

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from playhead.capture.scope import ambient
+from playhead.capture.scope import ambient, muted
 
 _now = time.time_ns
 _TOGETHER_US = 1000  # what is written within this time is one piece: `print` writes its end apart
@@ -77,4 +77,8 @@ def say(stream: str, text: str) -> None:
     """Print what a tool printed."""
     target = getattr(sys, f"__{stream}__")
     if target is not None:
-        target.write(text)
+        token = muted.set(True)  # it was no write of the lane's own
+        try:
+            target.write(text)
+        finally:
+            muted.reset(token)

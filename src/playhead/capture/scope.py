@@ -18,12 +18,13 @@ class Lane:
     What begins when chance has it, as the workers of a pool do, is counted apart: `0.0.1`, `0.0.2`.
     """
 
-    __slots__ = ("_aside", "_children", "name", "path", "reads", "spawned", "tap", "timers")
+    __slots__ = ("_aside", "_children", "name", "path", "reads", "spawned", "tap", "timers", "writes")
 
     def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
         self.name = ""  # that the agent gave to what runs in it
         self.timers = 0  # that were set in it
+        self.writes = 0  # to the outputs of the program, as far as they are counted
         self.tap = tap  # where the run keeps what its lanes read; None where it does not
         self.reads = None if tap is None else tap.pack(path)  # what this lane read since its last event
         self._children = itertools.count(1)  # next() is atomic
@@ -154,6 +155,14 @@ def set_ambient(given: Ambient | None) -> None:
     """Let the whole process record into a run; None ends that."""
     global _ambient
     _ambient = given
+
+
+def lane_path() -> str:
+    """Return the path of the lane that runs here; empty where nothing is recorded."""
+    found, process = current.get(), ambient()
+    if found is not None:
+        return found.lane.path
+    return "" if process is None else process.lane_here().path
 
 
 def lane_in(recording: Recording) -> Lane:

@@ -81,6 +81,9 @@ class LivePlayer(Player):
         """Know of no queue."""
         return None
 
+    def writing(self, lane: str, number: int) -> None:
+        """Let it be written at once."""
+
     def file(self, of: str, by: str, lane: str, path: str, *, sure: bool = True) -> dict[str, Any] | None:
         """Know of no file."""
         return None

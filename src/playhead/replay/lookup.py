@@ -11,7 +11,7 @@ from playhead.capture.queues import GOT
 from playhead.event.reads import Read
 from playhead.replay import listing
 from playhead.replay.folders import Folders
-from playhead.replay.tape import LANE_ENDED, TIMER, Tape
+from playhead.replay.tape import LANE_ENDED, Tape
 
 # Sources whose answers are kept when they are other ones than before: by what was asked.
 _BY_PATH = frozenset({"open", "sqlite3.connect"}) | listing.SOURCES
@@ -97,7 +97,7 @@ class Lookup:
         self._tape, self._here = tape, here or Folders()
         self._lanes: dict[str, _Lane] = {}
         self._contents: dict[str, Any] | None = None
-        self._timers: dict[str, dict[int, int]] = {}
+        self._numbered: dict[tuple[str, str], dict[int, int]] = {}  # by lane and source
         self._started: frozenset[str] | None = None
         self.ended: dict[str, int] = {}  # by lane: when it was recorded as ended
         self.was_got = False  # whether something was got out of a queue
@@ -147,13 +147,14 @@ class Lookup:
         queue.popleft()
         return done, at_us
 
-    def timers(self, lane: str) -> dict[int, int]:
-        """Return when the timers of a lane fired: by their number, since the run began."""
-        found = self._timers.get(lane)
+    def numbered(self, lane: str, of: str) -> dict[int, int]:
+        """Return when the timers of a lane fired, or when it wrote: by their number, since the run began."""
+        found = self._numbered.get((lane, of))
         if found is None:
             queues = self.lane(lane).queues
-            fired = [value for (name, _), values in queues.items() if name == TIMER for value in values]
-            found = self._timers[lane] = {number: self._tape.elapsed(wall_us) for number, wall_us in fired}
+            happened = [value for (name, _), values in queues.items() if name == of for value in values]
+            found = {number: self._tape.elapsed(wall_us) for number, wall_us in happened}
+            self._numbered[lane, of] = found
         return found
 
     def put_back(self, lane: str, name: str, by: str, value: Any) -> None:

@@ -13,6 +13,7 @@ from playhead import _limits, settings
 from playhead.capture import answering, guard, hooks, scope
 from playhead.capture.processes import instead
 from playhead.capture.queues import GOT
+from playhead.capture.writing import WROTE
 from playhead.errors import DeviationError
 from playhead.event.kinds import CALLS
 from playhead.event.normalise import Normalisers
@@ -28,8 +29,9 @@ from playhead.replay.places import Places
 from playhead.replay.served import Served
 from playhead.replay.stalls import Stalls
 from playhead.replay.summary import summary_of
-from playhead.replay.tape import Call, Said, Tape
+from playhead.replay.tape import TIMER, Call, Said, Tape
 from playhead.replay.where import agents_line, at_line
+from playhead.replay.words import shown
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -149,15 +151,15 @@ class Player:
     def wait(self, at_us: int) -> None:
         """Return when it is the turn of something that was recorded at this time; blocks the thread."""
         if not self.order.passes(at_us):
-            self.order.wait(at_us, "answer", _lane_here())
+            self.order.wait(at_us, "answer", scope.lane_path())
 
     async def wait_async(self, at_us: int) -> None:
         """Return when it is its turn; lets the event loop go on meanwhile."""
-        await self.order.wait_async(at_us, "answer", _lane_here())
+        await self.order.wait_async(at_us, "answer", scope.lane_path())
 
     def call_at(self, at_us: int, loop: Any, function: Callable[[], None]) -> None:
         """Have something called in an event loop when it is its turn; nobody waits for that."""
-        self.order.add(at_us, "answer", _lane_here(), lambda: call_in(loop, function))
+        self.order.add(at_us, "answer", scope.lane_path(), lambda: call_in(loop, function))
         self.order.ring_if_needed()
 
     # What differs.
@@ -198,8 +200,8 @@ class Player:
         call = self._given.get(span or "")
         seq = None if call is None else call.closing
         event, where = "" if seq is None else f"event {seq}: ", agents_line(sys._getframe(1))
-        text = f"{event}{path[1:]} of {kind} was {_short(recorded)} when it was recorded, and is {_short(asked)}"
-        text += at_line(where)
+        then, now = (shown(repr(side), 200) for side in (recorded, asked))
+        text = f"{event}{path[1:]} of {kind} was {then} when it was recorded, and is {now}{at_line(where)}"
         found: dict[str, Any] = {"type": "changed", "at": int(span or 0), "lane": "" if call is None else call.lane}
         found |= {"seq": seq, "kind": kind, "text": text, "where": where}
         found["changes"] = [{"path": path, "left": recorded, "right": asked}]
@@ -293,7 +295,7 @@ class Player:
         self, loop: Any, when: float, callback: Any, args: Any, lane: str, number: int, context: Any = None
     ) -> Any:
         """Set a timer of the agent's: it fires when it did; one that did not, when nothing else can happen."""
-        at_us = self.lookup.timers(lane).get(number)
+        at_us = self.lookup.numbered(lane, TIMER).get(number)
 
         def unrecorded() -> None:
             self.note_drift("asyncio.timer", f"lane {lane}: a timer fired that did not when it was recorded")
@@ -316,6 +318,12 @@ class Player:
         if at_us is not None:
             self.order.wait(self.tape.elapsed(at_us), "queue", lane)
         return done
+
+    def writing(self, lane: str, number: int) -> None:
+        """Return when it is the turn of a thread to write to an output; at once where nobody else wrote before."""
+        at_us = self.lookup.numbered(lane, WROTE).get(number)
+        if at_us is not None:
+            self.order.wait(at_us, "write", lane)
 
     def turn(self, wall_us: int) -> None:
         """Return when it is the turn of something that was recorded at this time since the epoch."""
@@ -387,14 +395,3 @@ class Player:
     def summary(self) -> dict[str, Any]:
         """Say what became of the tape."""
         return summary_of(self)
-
-
-def _lane_here() -> str:
-    found, process = scope.current.get(), scope.ambient()
-    lane = found.lane if found is not None else None if process is None else process.lane_here()
-    return "" if lane is None else lane.path
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from playhead._clock import parse_utc
+from playhead.capture.writing import WROTE
 from playhead.errors import BrokenLine
 from playhead.event import wire
 from playhead.event.envelope import HASH_AT, Event, parse, seq_of
@@ -293,7 +294,7 @@ class Tape:
         """
         seq = self._packs[lane][number]
         for one in reads_in(self.reader.event(seq).data, raw=True):
-            if hidden or seq not in self._hidden or one.of in (LANE_ENDED, TIMER):
+            if hidden or seq not in self._hidden or one.of in (LANE_ENDED, TIMER, WROTE):
                 yield one
 
     def elapsed(self, wall_us: int) -> int:

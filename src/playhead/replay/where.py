@@ -42,6 +42,7 @@ _SORTS = (
     ("threading.", ORDER),
     ("queue.", ORDER),
     ("futures.", ORDER),
+    ("output.", ORDER),
     ("asyncio.wait", ORDER),
     ("import", CODE),
 )
