@@ -16,6 +16,7 @@ from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import UsageError
 from playhead.settings import load as load_settings
+from playhead.store import layout
 from playhead.store.index import STATUSES, Index
 from playhead.views import prices, text
 
@@ -184,9 +185,10 @@ def _say_none(root: Path, index: Index, out: Output) -> None:
         out.print("No run matches. `playhead ls` without filters lists all of them.")
         return
     out.print(f"No runs yet in {root}.")
-    above = next((one for folder in root.parent.parents if (one := folder / root.name / "runs").is_dir()), None)
+    stores = (folder / root.name for folder in root.parent.parents)
+    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
     if above is not None:
-        out.print(f"There are runs in {above.parent}:  playhead --store {shlex.quote(str(above.parent))} ls")
+        out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")
 
