@@ -182,6 +182,7 @@ def comparable(output: str) -> str:
         (r"(?m)^\w+ +(git|python|disk) .*$", r"\1"),  # of `doctor`: as this machine is
         (r"\b[\d.]+ [kMGT]?B\b", "SIZE"),
         (r"[ \t]+", " "),
+        (r"(?m)^ ?\d+ (?=[·✓✗])", "N "),  # of the rows of `show`, for the same reason
     ):
         output = re.sub(pattern, instead, output)
     return "\n".join(line.rstrip() for line in output.strip().splitlines())

@@ -281,7 +281,8 @@ class Order:
         worker, begun = syncer._worker, inherited.begun
         if begun != inherited.done:
             return False  # somebody waits for the launcher, which answers at once
-        return self._rest.is_here(set() if worker is None else {worker.native}) and begun == inherited.begun
+        at_rest = self._rest.is_here(set() if worker is None else {worker.native}) and begun == inherited.begun
+        return at_rest and not _somebody_writes()
 
     def _after_fork(self) -> None:
         """Begin anew in a forked child: those who waited are threads of the parent's."""
@@ -293,6 +294,16 @@ class Order:
         self._rest = Rest()
         if self.on_fork is not None:
             self.on_fork()
+
+
+def _somebody_writes() -> bool:
+    """Say whether a thread is recording something: it may wait for another process that writes the same run."""
+    for recording in forks.recordings():
+        lock = recording.ledger.lock
+        if not lock.acquire(blocking=False):
+            return True
+        lock.release()
+    return False
 
 
 def call_in(loop: Any, function: Callable[[], None]) -> None:
