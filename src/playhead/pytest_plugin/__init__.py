@@ -194,9 +194,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let a deviation be the failure, in its own words; and know whether the test passed."""
     found = item.stash.get(_CASSETTE, None)
-    if found is not None and call.excinfo is not None:
+    if found is not None and (call.excinfo is not None or (found.deviations and call.when == "teardown")):
         # Tasks that a deviation has left unfinished say so when they are collected: now, and not while pytest parses
-        # the source of a traceback, which Python 3.11 does not survive.
+        # the source of a traceback or of a plugin, which Python 3.11 does not survive.
         gc.collect()
     report = yield
     live = item.config.stash[_LIVE] if call.when == "teardown" else []
