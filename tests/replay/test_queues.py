@@ -10,7 +10,7 @@ from tests.replay.again import ASKING, record
 
 import playhead
 
-_TIMES = 5  # each replays twice
+_TIMES = 2  # each replays twice
 POOL = """
 import queue, random, sys, threading, time
 jobs, results = queue.{kind}(), queue.{kind}()

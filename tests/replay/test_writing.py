@@ -10,7 +10,7 @@ from tests.replay.again import ASKING, Recorded, record
 
 import playhead
 
-_TIMES = 2  # each replays twice
+_TIMES = 1  # each replays twice
 THREADS = """
 import logging, threading, time
 logging.basicConfig(level=logging.INFO, format="%(message)s")

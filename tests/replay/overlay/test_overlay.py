@@ -417,6 +417,6 @@ def test_the_first_that_is_done_to_a_path_tells_what_was_there_before() -> None:
         absent=["/w/out", "/w/out/a", "/w/b"],
         folders=["/w", "/w/folder"],
         files=["/w/old", "/w/folder/in", "/w/log"],
-        modes=[("/w/script", 0o700)],
+        modes=[("/w/script", 0o700), ("/w/log", 0o600)],
         only={"/w/folder": {"/w/folder/in"}},
     )
