@@ -49,6 +49,11 @@ here: ContextVar[Printed | None] = ContextVar("playhead_printed", default=None)
 _watched: list[Any] = []  # the streams
 
 
+def now_us() -> int:
+    """Return the time, for those who stand between the program and what it calls: it is not the program that asks."""
+    return _now() // 1000
+
+
 def begun() -> Printed | None:
     """Return where to keep what a tool prints that begins here; None where nobody asks, or another one does."""
     if ambient() is None or here.get() is not None:

@@ -13,7 +13,6 @@ import functools
 import os
 import sys
 import threading
-import time
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,6 @@ from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, ambient, current, muted
 
 WROTE = "output.write"
-_now = time.time_ns
 _NOBODY = (0, None)  # whoever writes first comes after nobody
 _outputs: list[_Output] = []  # those that are watched
 
@@ -101,7 +99,7 @@ def _writing(original: Any, output: _Output) -> Any:
             output.lock.acquire(timeout=_limits.WRITE_WAIT_S)
             before, output.last = output.last, writer
             if before != writer and before is not _NOBODY:
-                at_us = output.at_us = max(_now() // 1000, output.at_us + 1)
+                at_us = output.at_us = max(printing.now_us(), output.at_us + 1)
             written = original(text)
         finally:
             if output.lock._is_owned():  # type: ignore[attr-defined]  # an interrupt may come before we know it
