@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests import warm
 
 from playhead.cli.junit import write
 from playhead.cli.retesting import Retested
@@ -43,8 +44,7 @@ def recorded(tmp_path: Path) -> Path:
 
 def playhead(*arguments: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    command = [sys.executable, "-m", "playhead", *arguments]
-    return subprocess.run(command, env=clean, capture_output=True, text=True, timeout=120, check=False)
+    return warm.playhead(Path.cwd(), *arguments, variables=clean)
 
 
 def change(folder: Path) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playhead.testing import ScriptedProvider, Text
+from tests import warm
 
-_TIMEOUT_S = 120
+from playhead.testing import ScriptedProvider, Text
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,11 @@ class Recorded:
     def replay(self, *options: str, program: Sequence[str] = ()) -> Replay:
         """Replay it, nothing live; the output is what passes through, the report what `--json` says."""
         after = ["--", *program] if program else []
-        plain = playhead(self.folder, "replay", self.run, "--mode", "exact", *options, *after)
-        return Replay(plain.stdout, plain.stderr, self.report(*options, program=program), plain.returncode)
+        report = self.folder / ".playhead" / "report.json"
+        report.unlink(missing_ok=True)
+        plain = playhead(self.folder, "replay", self.run, "--mode", "exact", *options, *after, report=report)
+        assert report.exists(), f"no report: {plain.stdout}{plain.stderr}"
+        return Replay(plain.stdout, plain.stderr, json.loads(report.read_text()), plain.returncode)
 
     def report(self, *options: str, program: Sequence[str] = ()) -> dict[str, Any]:
         """Replay it and return the report alone."""
@@ -67,13 +70,12 @@ class Recorded:
         return found
 
 
-def playhead(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def playhead(
+    folder: Path, *arguments: str, stdin: str = "", report: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Call the command line."""
-    command = [sys.executable, "-m", "playhead", *arguments]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    return subprocess.run(
-        command, cwd=folder, env=clean, capture_output=True, text=True, input=stdin, timeout=_TIMEOUT_S, check=False
-    )
+    return warm.playhead(folder, *arguments, variables=clean, stdin=stdin, report=report)
 
 
 def record(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import warm
 from tests.capture.launching import clean_environment, written
 
 from playhead._api.reading import Run
 from playhead.store.files import FileStore
 
-_TIMEOUT_S = 120
 ROOT = Path(__file__).parents[2]
 
 
@@ -41,16 +40,8 @@ class Replayed(NamedTuple):
 def run(folder: Path, *argv: str, env: Mapping[str, str] | None = None) -> Ran:
     """Run a command of Playhead in a folder."""
     more = {"PYTHONPATH": str(ROOT / "src"), "PLAYHEAD_GIT": "0", **(env or {})}
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead", *argv],
-        cwd=folder,
-        env=clean_environment(**more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+    done = warm.playhead(folder, *argv, variables=clean_environment(**more))
+    return Ran(done.returncode, done.stdout.encode(errors="surrogateescape"), done.stderr)
 
 
 def record(folder: Path, code: str, env: Mapping[str, str] | None = None, *, name: str = "agent.py") -> bytes:

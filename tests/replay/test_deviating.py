@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm
 from tests.replay.again import ASKING, record
 
 import playhead
@@ -43,10 +44,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 def _playhead(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PLAYHEAD_GIT": "0", "PLAYHEAD_DIR": str(folder / ".playhead"), **variables}
-    return subprocess.run(
-        [sys.executable, "-m", "playhead", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return warm.playhead(folder, *arguments, variables=environment)
 
 
 def replayed(project: Path, agent: str) -> dict[str, Any]:

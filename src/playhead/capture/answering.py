@@ -136,6 +136,9 @@ class Player(Protocol):
     def waited(self, of: str, by: str, lane: str) -> list[Any] | None:
         """Say how a wait of a thread ended: whether it had what it waited for, and when; None for not known."""
 
+    def looked(self, of: str, by: str, lane: str) -> bool | None:
+        """Say whether what a thread looked for had come; None for not known."""
+
     def handed(self, of: str, by: str, lane: str) -> bool | None:
         """Return when it is the turn of a thread to put or get something; False where that was in vain.
 

@@ -44,6 +44,7 @@ _BETWEEN = (
     "playhead.capture.frameworks",
     "playhead.capture.hooks",
     "playhead.capture.lanes",
+    "playhead.capture.looks",
     "playhead.capture.processes",
     "playhead.capture.sources",
     "playhead.capture.spans",

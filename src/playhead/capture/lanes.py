@@ -18,7 +18,7 @@ from contextvars import ContextVar, Token
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import answering, forks, guard, hooks, printing, spawning, waits, writing
+from playhead.capture import answering, forks, guard, hooks, looks, printing, spawning, waits, writing
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, muted, policies, wrapped
@@ -253,6 +253,7 @@ def install() -> None:
             _era += 1
             _patches.replace(threading.Thread, "start", _start)
             waits.patch(_patches)
+            looks.patch(_patches)
             for name in ("start_new_thread", "start_new"):
                 if hasattr(_thread, name):
                     _patches.replace(_thread, name, _start_new_thread)

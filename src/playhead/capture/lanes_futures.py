@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import done, lanes, queues
+from playhead.capture import done, lanes, looks, queues
 from playhead.capture.patches import Patches
 
 _completing = threading.RLock()
@@ -27,6 +27,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
     elif module.__name__ == "concurrent.futures._base":
         for name in ("set_result", "set_exception"):
             patches.replace(module.Future, name, _set)
+        looks.patch_futures(module, patches)
         patches.replace(module, "as_completed", functools.partial(_as_completed, module))
         patches.replace(module, "wait", done.wait_in_threads)
     else:

@@ -120,21 +120,27 @@ def _place(of: str, frame: FrameType | None) -> Any:
 
 def _hand_over(place: Any, failure: type[Exception], act: Any) -> Any:
     """Put or get something when it is time, and keep when that was, or that there was no room or nothing there."""
-    of, by, pack, span = place
+    of, by, pack, _ = place
     if answering.player is not None and answering.player.handed(of, by, pack.lane) is False:
-        _keep_failed(of, by, pack, span)
+        keep_failed(place)
         raise failure
     before, _local.inside, _local.at_us = _local.inside, True, None
     try:
         found = act()
     except failure:
-        _keep_failed(of, by, pack, span)
+        keep_failed(place)
         raise
     finally:
         _local.inside = before
-    _, polled = _local.failed.pop((of, by, pack.lane), (0, 0))
-    _keep(place, True, _local.at_us or _now() // 1000, polled)
+    keep_done(place, _local.at_us)
     return found
+
+
+def keep_done(place: Any, at_us: int | None = None) -> None:
+    """Keep that it was not in vain."""
+    of, by, pack, _ = place
+    _, polled = _local.failed.pop((of, by, pack.lane), (0, 0))
+    _keep(place, True, at_us or _now() // 1000, polled)
 
 
 def _keep(place: Any, done: bool, at_us: int, polled: int) -> None:
@@ -142,15 +148,16 @@ def _keep(place: Any, done: bool, at_us: int, polled: int) -> None:
     pack.add(of, by, [done, at_us, polled] if polled else [done, at_us], 24, span)
 
 
-def _keep_failed(of: str, by: str, pack: Any, span: str | None) -> None:
+def keep_failed(place: Any) -> None:
     """Keep that it was in vain; of somebody who looks all the time only how often, with what he is told next."""
+    of, by, pack, _ = place
     at_us = _now() // 1000
     since = _local.failed.get((of, by, pack.lane))
     if since is not None and at_us - since[0] < _POLLED_US:
         since[1] += 1
         return
     _local.failed[of, by, pack.lane] = [at_us, 0]
-    _keep((of, by, pack, span), False, at_us, 0 if since is None else since[1])
+    _keep(place, False, at_us, 0 if since is None else since[1])
 
 
 def _stamping(original: Any) -> Any:

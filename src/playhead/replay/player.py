@@ -183,15 +183,8 @@ class Player:
             f"event {call.seq} of {self.tape.run} asked the same, and the recording ended before it was answered:"
             f" there is nothing to answer with{at_line(where)}"
         )
-        found = {
-            "type": "unanswered",
-            "seq": call.seq,
-            "at": int(span),
-            "lane": call.lane,
-            "kind": call.kind,
-            "text": text,
-            "where": where,
-        }
+        found = {"type": "unanswered", "seq": call.seq, "at": int(span), "lane": call.lane, "kind": call.kind}
+        found |= {"text": text, "where": where}
         self.differs(recording, found)
         self._pending[span] = DeviationError(text, deviation=found)
 
@@ -306,6 +299,11 @@ class Player:
         """Say how a wait of a thread ended: whether it had what it waited for, and when."""
         found = self.lookup.own(lane, of, by)
         return None if found is None else list(found)
+
+    def looked(self, of: str, by: str, lane: str) -> bool | None:
+        """Say whether what a thread looked for had come."""
+        found = self.lookup.handed(lane, of, by)
+        return None if found is None else found[0]
 
     def handed(self, of: str, by: str, lane: str) -> bool | None:
         """Return when it is the turn of a thread to put or get something; False where that was in vain."""

@@ -66,11 +66,11 @@ def watched(seen: list[Any]) -> list[Any]:
     """Return tools that say when they are called; the SDK calls them by itself."""
 
     def weather_here(city: str) -> str:
-        seen.append(["weather", city])
+        seen.append({"ran": "weather", "city": city})
         return weather(city)
 
     def clock_here(city: str) -> str:
-        seen.append(["clock", city])
+        seen.append({"ran": "clock", "city": city})
         return clock(city)
 
     weather_here.__name__, clock_here.__name__ = "weather", "clock"

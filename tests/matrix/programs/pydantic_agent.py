@@ -31,7 +31,7 @@ def agent_with(model: Any, seen: list[Any]) -> Agent[None, str]:
     @agent.tool_plain
     def weather(city: str) -> str:
         """Say how warm it is in a city."""
-        seen.append(["weather", city])
+        seen.append({"ran": "weather", "city": city})
         return TOOLS["weather"](city)
 
     @agent.tool
@@ -80,9 +80,7 @@ async def agent_async(seen: list[Any]) -> Any:
 async def agent_stream_async(seen: list[Any]) -> Any:
     """Stream through a turn with a tool to the answer."""
     async with agent_with(chat(), seen).run_stream_events(prompt("agent_stream_async")) as events:
-        async for event in events:
-            seen.append(event.event_kind)
-    return len(seen)
+        return [event.event_kind async for event in events]
 
 
 @scenario

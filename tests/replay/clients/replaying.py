@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import warm
+
 _TIMEOUT_S = 120
 # The program's output passes through; what is said of the replay goes to a file.
 _REPLAY = """
@@ -64,7 +66,11 @@ class Recorded:
 
     def replay(self) -> Replayed:
         """Replay it; whoever answered it is to be gone by now."""
-        return replay(self.folder, sys.executable, _variables(self.folder))
+        report = self.folder / "replay.json"
+        done = warm.playhead(
+            self.folder, "replay", "@last", "--mode", "exact", variables=_variables(self.folder), report=report
+        )
+        return _told(done, report)
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,8 @@ class Replayed:
 def record(folder: Path, program: str, *arguments: str) -> Recorded:
     """Record a program that is given as text."""
     (folder / "agent.py").write_text(textwrap.dedent(program), "utf-8")
-    command = [sys.executable, "-m", "playhead", "record", "--", sys.executable, "agent.py", *arguments]
-    done = _run(command, folder, _variables(folder))
+    command = ["record", "--", sys.executable, "agent.py", *arguments]
+    done = warm.playhead(folder, *command, variables=_variables(folder))
     assert done.returncode == 0, done.stderr
     return Recorded(folder, done.stdout, done.returncode)
 
@@ -102,6 +108,10 @@ def replay(folder: Path, python: str | Path, variables: dict[str, str]) -> Repla
     """Replay the last run of a store, in a folder and with a Python that has what it needs."""
     report = folder / "replay.json"
     done = _run([str(python), "-c", _REPLAY, str(report)], folder, variables)
+    return _told(done, report)
+
+
+def _told(done: subprocess.CompletedProcess[str], report: Path) -> Replayed:
     assert report.exists(), done.stderr
     return Replayed(done.stdout, done.stderr, json.loads(report.read_text("utf-8")))
 

@@ -1,0 +1,73 @@
+"""Keep what a thread saw that looked whether something has come: another's end, a future's result, an event.
+
+How far the others are then is a matter of chance. A replay tells the same: whoever saw that it had not come sees that
+again, and whoever saw that it had waits until it has.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead.capture import answering, hooks, queues
+from playhead.capture.patches import Patches
+
+LOOKED = "threading.look"
+# Where a thing keeps the lanes that saw that it has come: for them nothing is left to chance.
+_SEEN = "_playhead_seen"
+
+
+def patch(patches: Patches) -> None:
+    """Put ourselves where threads look for each other."""
+    patches.replace(threading.Thread, "is_alive", functools.partial(_looking, False, threading.Thread.join))
+    patches.replace(threading.Event, "is_set", functools.partial(_looking, True, threading.Event.wait))
+
+
+def patch_futures(module: ModuleType, patches: Patches) -> None:
+    """Put ourselves where they look for the result of a piece of work."""
+
+    def wait(future: Any) -> None:
+        try:
+            future.exception()
+        except module.CancelledError:
+            pass
+
+    patches.replace(module.Future, "done", functools.partial(_looking, True, wait))
+
+
+def _looking(come: bool, wait: Callable[[Any], object], original: Any) -> Any:
+    """Make a function that says whether something has come; `come` is what it says then."""
+
+    @functools.wraps(original)
+    def look(self: Any) -> Any:
+        place = hooks.here(LOOKED, sys._getframe(1)) if hooks.watched else None
+        if place is None or _is_in_loop():
+            return original(self)
+        of, by, pack, _ = place
+        seen = self.__dict__.setdefault(_SEEN, set())
+        has_come = original(self) is come
+        if has_come and pack.lane in seen:
+            return come
+        told = None if answering.player is None else answering.player.looked(of, by, pack.lane)
+        if told and not has_come:
+            wait(self)
+        has_come = has_come if told is None else told
+        if has_come:
+            seen.add(pack.lane)
+            queues.keep_done(place)
+        else:
+            seen.discard(pack.lane)
+            queues.keep_failed(place)
+        return has_come is come
+
+    return look
+
+
+def _is_in_loop() -> bool:
+    """Say whether an event loop runs in this thread: it would hold up all of its tasks, were it to wait."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None

@@ -1,0 +1,165 @@
+"""Commands of Playhead, each a process of its own that need not load it first: the fork of one that has.
+
+Loading takes longer than most commands do. What they start is started as ever, and loads all it needs.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+_TIMEOUT_S = 120
+_LOADED = (
+    "playhead.cli.main", "playhead._api.reading", "playhead.capture.launch", "playhead.replay.exact", "playhead.views",
+    "playhead.cli.replay_text", *(f"playhead.cli.commands.{name}" for name in ("ls", "record", "replay", "grade")),
+)  # fmt: skip
+
+
+class _Server:
+    """The process that has Playhead loaded, and starts one command after the other."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "tests.warm", str(theirs.fileno())]
+        self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        self._line = ours
+
+    def do(self, job: Mapping[str, Any], streams: Sequence[int]) -> None:
+        """Begin it, with these as its standard streams."""
+        data = json.dumps(job).encode()
+        socket.send_fds(self._line, [len(data).to_bytes(4, "big")], streams)
+        self._line.sendall(data)
+
+    def exit_code(self) -> int:
+        """Wait for its end."""
+        said = self._line.recv(4, socket.MSG_WAITALL)
+        assert len(said) == 4, "the process that starts commands has ended"
+        return int.from_bytes(said, "big", signed=True)
+
+    def stop(self) -> None:
+        """End it with all that it has begun."""
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+
+
+_servers: list[_Server] = []  # where one is free
+
+
+def playhead(
+    folder: Path,
+    *arguments: str,
+    variables: Mapping[str, str] | None = None,
+    stdin: str = "",
+    report: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Call the command line in a folder; the report of an exact replay is also written to the file `report`."""
+    job = {
+        "arguments": arguments,
+        "folder": str(folder),
+        "variables": dict(os.environ if variables is None else variables),
+        "report": report and str(report),
+    }
+    server = _servers.pop() if _servers else _Server()
+    with tempfile.TemporaryFile() as given:
+        given.write(stdin.encode())
+        given.seek(0)
+        out, written = os.pipe()
+        errors, complained = os.pipe()
+        server.do(job, [given.fileno(), written, complained])
+    os.close(written)
+    os.close(complained)
+    try:
+        said = _read(out, errors)
+    except subprocess.TimeoutExpired:
+        server.stop()
+        raise
+    code = server.exit_code()
+    _servers.append(server)
+    return subprocess.CompletedProcess(
+        ["playhead", *arguments],
+        code,
+        said[out].decode(errors="surrogateescape"),
+        said[errors].decode(errors="surrogateescape"),
+    )
+
+
+def _read(*streams: int) -> dict[int, bytes]:
+    """Read to the end of both."""
+    said = dict.fromkeys(streams, b"")
+    until = time.monotonic() + _TIMEOUT_S
+    with selectors.DefaultSelector() as waiting:
+        for stream in streams:
+            waiting.register(stream, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(until - time.monotonic())
+            if not ready:
+                raise subprocess.TimeoutExpired("playhead", _TIMEOUT_S, *said.values())
+            for key, _ in ready:
+                data = os.read(key.fd, 65536)
+                said[key.fd] += data
+                if not data:
+                    waiting.unregister(key.fd)
+                    os.close(key.fd)
+    return said
+
+
+def _serve(line: socket.socket) -> None:
+    for name in _LOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    while True:
+        size, streams, _, _ = socket.recv_fds(line, 4, 3)
+        if not size:
+            return
+        job = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+        child = os.fork()
+        if child == 0:
+            line.close()
+            sys.exit(_be(job, streams))
+        for stream in streams:
+            os.close(stream)
+        _, status = os.waitpid(child, 0)
+        line.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
+
+
+def _be(job: Mapping[str, Any], streams: Sequence[int]) -> int:
+    from playhead.cli import main, replay_text
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, closefd=False) for number, mode in enumerate(("r", "w", "w"))
+    )
+    os.environ.clear()
+    os.environ.update(job["variables"])
+    os.chdir(job["folder"])
+    if job["report"]:
+        told = replay_text.lines
+
+        def kept(report: dict[str, Any]) -> Any:
+            Path(job["report"]).write_text(json.dumps(report))
+            return told(report)
+
+        replay_text.lines = kept
+    sys.argv = ["playhead", *job["arguments"]]
+    return main.main()
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
