@@ -13,7 +13,6 @@ import selectors
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,12 +73,13 @@ def playhead(
         "report": report and str(report),
     }
     server = _servers.pop() if _servers else _Server()
-    with tempfile.TemporaryFile() as given:
-        given.write(stdin.encode())
-        given.seek(0)
-        out, written = os.pipe()
-        errors, complained = os.pipe()
-        server.do(job, [given.fileno(), written, complained])
+    given, giving = os.pipe()
+    assert os.write(giving, stdin.encode()) == len(stdin.encode()), "that is more than a pipe holds"
+    os.close(giving)
+    out, written = os.pipe()
+    errors, complained = os.pipe()
+    server.do(job, [given, written, complained])
+    os.close(given)
     os.close(written)
     os.close(complained)
     try:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,15 @@ def test_a_stream_that_the_collector_ends_is_recorded_by_whoever_records_next() 
     assert abandoned.noticed not in gc.callbacks
 
 
+@pytest.fixture
+def nothing_else_to_collect() -> Iterator[None]:
+    """Leave out what other tests left: to look through all of that each time takes half a minute."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("nothing_else_to_collect")
 def test_the_collector_may_come_in_the_middle_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     original = envelope.seal
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import anthropic
 import httpx2
 import openai
 import pytest
@@ -59,6 +60,14 @@ SCRIPTS: dict[str, list[Any]] = {
 }
 
 
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let SDKs try again at once: how long they wait is theirs."""
+    for module in (openai._base_client, anthropic._base_client):
+        monkeypatch.setattr(module, "INITIAL_RETRY_DELAY", 0.01)
+
+
+@pytest.mark.usefixtures("short_pauses")
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.__name__)
 def test_a_call_is_recorded_as_it_went_and_goes_as_it_would(sdk: Callable[..., Any], script: str) -> None:

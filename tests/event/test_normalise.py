@@ -155,7 +155,7 @@ def test_patterns_as_people_write_them_are_taken(pattern: str) -> None:
 
 def test_a_pattern_that_begins_everywhere_and_fits_nowhere_ends_on_a_long_text() -> None:
     rule = rule_of("mine", pattern=r"\d+x")
-    assert rule.applied(KIND, None, "1" * 200_000) == "1" * 200_000
+    assert rule.applied(KIND, None, "1" * 50_000) == "1" * 50_000
 
 
 @given(st.lists(st.sampled_from(["2025-11-14", " ", "word", "x" * 700, "\n"]), max_size=30))

@@ -217,8 +217,10 @@ def test_shared_parts_do_not_explode(pair: str, monkeypatch: pytest.MonkeyPatch)
         assert orjson.dumps(plain(make("y"))) != written
 
 
-def test_what_is_shared_often_on_one_level_is_only_long() -> None:
-    value = {"same": [(0, 0)] * 300_000, "lists": [[0]] * 300_000, "number": [Decimal(1)] * 300_000}
+def test_what_is_shared_often_on_one_level_is_only_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "PARTS_MAX", 2_000)
+    monkeypatch.setattr(Plainer, "room", 2_000)
+    value = {"same": [(0, 0)] * 30_000, "lists": [[0]] * 30_000, "number": [Decimal(1)] * 30_000}
     assert restore(stored(value)) == value
 
 
