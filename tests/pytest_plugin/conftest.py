@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 import pytest
 
 from playhead.testing import ReceivedRequest, ScriptedProvider
@@ -9,7 +12,31 @@ from playhead.testing import ReceivedRequest, ScriptedProvider
 _NOBODY = "http://127.0.0.1:9/v1"  # where nobody listens
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 KEY = "sk-of-the-author-1234567890abcdef"
-AGENT = """
+# An agent that loads next to nothing: an SDK takes a second or two, which most of these tests have no need for.
+PLAIN = """
+import os
+
+URL = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+
+def request(words):
+    headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+    return {"json": {"model": "gpt-5", "messages": [{"role": "user", "content": words}]}, "headers": headers}
+
+def content(answer):
+    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+
+def ask(words):
+    import httpx
+
+    return content(httpx.post(URL, timeout=600, **request(words)))
+
+async def ask_async(words):
+    import httpx
+
+    async with httpx.AsyncClient(timeout=600) as client:
+        return content(await client.post(URL, **request(words)))
+"""
+SDKS = """
 from openai import AsyncOpenAI, OpenAI
 
 def ask(words, client=None):
@@ -29,6 +56,10 @@ def ask_anthropic(words):
     messages = [{"role": "user", "content": words}]
     return Anthropic().messages.create(model="claude", max_tokens=10, messages=messages).content[0].text
 """
+# Plugins of the environment that take half a second to load, and that only few of these tests need.
+PLUGINS = ("anyio", "asyncio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail")
+_HEADING = re.compile(r"^(?:_+|=+) ([^_=\s].*?) (?:_+|=+)$", re.MULTILINE)
+_OUTCOME = re.compile(r"^test_agent\.py::(.+?) (PASSED|FAILED|ERROR)\b", re.MULTILINE)
 
 
 class Project:
@@ -37,8 +68,24 @@ class Project:
     def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pytester, self._monkeypatch = pytester, monkeypatch
         self.provider: ScriptedProvider | None = None
-        self.exchanges = 0
-        self.pytester.makepyfile(agent=AGENT)
+        self.prompts: list[str] = []
+        self._plugins: Collection[str] = ()
+        self.pytester.makepyfile(agent=PLAIN)
+
+    @property
+    def exchanges(self) -> int:
+        """Return how often the provider was asked in the last session."""
+        return len(self.prompts)
+
+    def with_sdks(self) -> Project:
+        """Let the agent ask with the SDKs of the providers."""
+        self.pytester.makepyfile(agent=SDKS)
+        return self
+
+    def with_plugins(self, *names: str) -> Project:
+        """Have these of the other plugins in the sessions; all of them where none is named."""
+        self._plugins = names or PLUGINS
+        return self
 
     def test(self, code: str) -> None:
         """Write the tests."""
@@ -60,8 +107,10 @@ class Project:
                     self._monkeypatch.setenv(name, KEY)
                 else:
                     self._monkeypatch.delenv(name, raising=False)
-            done = self.pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "ignore", *options)
-            self.exchanges = len(provider.exchanges)
+            # Blocked by their names, so that ours is found as any other: by its entry point.
+            blocked = [f"-pno:{name}" for name in ("cacheprovider", *PLUGINS) if name not in self._plugins]
+            done = self.pytester.runpytest_subprocess(*blocked, "-W", "ignore", *options)
+            self.prompts = [one.request.prompt for one in provider.exchanges]
         for name in variables:
             self._monkeypatch.delenv(name)
         return done
@@ -76,6 +125,17 @@ class Project:
         """Return every cassette by its path."""
         found = sorted(self.pytester.path.rglob("*.cassette.jsonl"))
         return {path.relative_to(self.pytester.path).as_posix(): path.read_bytes() for path in found}
+
+
+def sections(done: pytest.RunResult) -> dict[str, str]:
+    """Return what pytest says below each of its headings, such as the name of a test that failed."""
+    _, *parts = _HEADING.split(done.stdout.str())
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def outcomes(done: pytest.RunResult) -> dict[str, str]:
+    """Return what became of each test; only a session with `-v` says so."""
+    return dict(_OUTCOME.findall(done.stdout.str()))
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 
-import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, outcomes
 
 SERVER = """
 import http.server, threading
@@ -21,63 +20,80 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 @pytest.fixture
-def server():
-    with http.server.ThreadingHTTPServer(("{bound}", 0), Handler) as made:
-        thread = threading.Thread(target=made.serve_forever)
+def server(request):
+    bound, name = getattr(request, "param", ("127.0.0.1", "127.0.0.1"))
+    with http.server.ThreadingHTTPServer((bound, 0), Handler) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
         thread.start()
         yield f"http://{name}:{made.server_port}/nothing"
         made.shutdown()
         thread.join()
-
-@pytest.mark.cassette(allow="{allow}")
-def test_plan(server):
 """
-ASKING = {
-    "httpx": "import httpx; assert httpx.get(server).text == 'mine'",
-    "requests": "import requests; assert requests.get(server).text == 'mine'",
-    "urllib": "import urllib.request; assert urllib.request.urlopen(server).read() == b'mine'",
-    "aiohttp": """
-    import asyncio, aiohttp
-    async def get():
-        async with aiohttp.ClientSession() as session, session.get(server) as answer:
-            return await answer.text()
-    assert asyncio.run(get()) == 'mine'""",
-    "asynchronous httpx": """
-    import asyncio, httpx
+CLIENTS = """
+import asyncio, socket, urllib.request
+
+def by_httpx(url):
+    import httpx
+    return httpx.get(url).text
+
+def by_asynchronous_httpx(url):
+    import httpx
     async def get():
         async with httpx.AsyncClient(timeout=60) as client:
-            return (await client.get(server)).text
-    assert asyncio.run(get()) == 'mine'""",
-    "a socket": """
-    import socket
-    host, port = server.split("/")[2].split(":")
+            return (await client.get(url)).text
+    return asyncio.run(get())
+
+def by_requests(url):
+    import requests
+    return requests.get(url).text
+
+def by_urllib(url):
+    return urllib.request.urlopen(url).read().decode()
+
+def by_aiohttp(url):
+    import aiohttp
+    async def get():
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return await answer.text()
+    return asyncio.run(get())
+
+def by_a_socket(url):
+    host, port = url.split("/")[2].split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
-        assert connection.makefile("rb").read().endswith(b"mine")""",
-}
+        return connection.makefile("rb").read()[-4:].decode()
+"""
+KINDS = ["by_httpx", "by_asynchronous_httpx", "by_requests", "by_urllib", "by_aiohttp", "by_a_socket"]
+ASKED = """
+@pytest.mark.cassette(allow="127.0.0.1")
+@pytest.mark.parametrize("client", [{kinds}])
+def test_client(client, server):
+    assert client(server) == "mine"
+"""
+NAMED = """
+@pytest.mark.cassette(allow="{allow}")
+@pytest.mark.parametrize("server", [("{bound}", "{name}")], indirect=True)
+def test_named_{number}(server):
+    assert by_a_socket(server) == "mine"
+"""
 
 
-def _asks(
-    project: Project, body: str, allow: str = "127.0.0.1", bound: str = "127.0.0.1", name: str = "127.0.0.1"
+def test_a_server_that_is_started_in_the_test_can_be_asked_by_clients_of_all_kinds_and_by_all_its_names(
+    project: Project,
 ) -> None:
-    server = SERVER.replace("{allow}", allow).replace("{bound}", bound).replace("{name}", name)
-    project.test(f"{server}    {body}\n")
+    names = [("localhost", "127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.1", "localhost")]
+    names.append(("localhost", "", "localhost"))
+    named = [
+        NAMED.format(allow=allow, bound=bound, name=name, number=number)
+        for number, (allow, bound, name) in enumerate(names)
+    ]
+    project.test("".join([SERVER, CLIENTS, ASKED.format(kinds=", ".join(KINDS)), *named]))
     project.record()
-    assert b"/nothing" not in b"".join(project.cassettes().values())
-    assert project.run("--playhead=none").ret == 0
-
-
-@pytest.mark.parametrize("client", ASKING)
-def test_a_server_that_is_started_in_the_test_can_be_asked_by(client: str, project: Project) -> None:
-    _asks(project, ASKING[client])
-
-
-@pytest.mark.parametrize(
-    ("allow", "bound", "name"),
-    [("localhost", "127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.1", "localhost"), ("localhost", "", "localhost")],
-)
-def test_this_machine_is_the_same_by_all_its_names(allow: str, bound: str, name: str, project: Project) -> None:
-    _asks(project, ASKING["a socket"], allow, bound, name)
+    assert not [name for name, content in project.cassettes().items() if b"/nothing" in content]
+    tests = [f"test_client[{kind}]" for kind in KINDS]
+    tests += [f"test_named_{number}[server0]" for number in range(len(names))]
+    assert len(project.cassettes()) == len(tests)
+    assert outcomes(project.run("-v", "--playhead=none")) == dict.fromkeys(tests, "PASSED")
 
 
 def test_one_port_can_be_allowed_and_the_provider_is_answered_beside_it(project: Project) -> None:

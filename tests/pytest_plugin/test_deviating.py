@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, sections
 
 ONE = """
 @pytest.mark.cassette
@@ -13,6 +13,7 @@ def test_plan():
 
 
 def test_a_changed_prompt_fails_with_the_changed_words_and_no_traceback(project: Project) -> None:
+    project.with_sdks()
     project.test(ONE.format(1842))
     project.record()
     project.test(ONE.format(1843))
@@ -63,22 +64,32 @@ def test_the_order_of_questions_of_different_lanes_does_not_matter(project: Proj
     project.run().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        'try:\n        ask("{}")\n    except BaseException:\n        pass',
-        'import threading\n    one = threading.Thread(target=ask, args=("{}",))\n    one.start()\n    one.join()',
-    ],
-    ids=["caught", "in a thread"],
-)
-def test_a_deviation_that_nobody_sees_fails_the_test_all_the_same(project: Project, body: str) -> None:
-    code = f"@pytest.mark.cassette\ndef test_plan():\n    {body}\n"
-    project.test(code.format("Review the plan."))
+UNSEEN = """
+import threading
+
+@pytest.mark.cassette
+def test_caught():
+    try:
+        ask("{}")
+    except BaseException:
+        pass
+
+@pytest.mark.cassette
+def test_in_a_thread():
+    one = threading.Thread(target=ask, args=("{}",))
+    one.start()
+    one.join()
+"""
+
+
+def test_a_deviation_that_nobody_sees_fails_the_test_all_the_same(project: Project) -> None:
+    project.test(UNSEEN.replace("{}", "Review the plan."))
     project.record()
-    project.test(code.format("Review the new plan."))
+    project.test(UNSEEN.replace("{}", "Review the new plan."))
     done = project.run("-p", "no:threadexception")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["E *Review the {+new +}plan."])
+    done.assert_outcomes(failed=2)
+    for name in ("test_caught", "test_in_a_thread"):
+        pytest.LineMatcher(sections(done)[name].splitlines()).fnmatch_lines(["E *Review the {+new +}plan."])
 
 
 def test_a_deviation_in_a_task_group_is_told_by_itself(project: Project) -> None:
@@ -93,6 +104,7 @@ def test_plan():
             group.create_task(ask_async("{}"))
     asyncio.run(both())
 """
+    project.with_sdks()
     project.test(code.format("the second question"))
     project.record()
     project.test(code.format("the last question"))
@@ -169,6 +181,7 @@ def test_after():
 
 
 def test_a_test_that_waits_for_one_who_deviated_fails_and_does_not_hang(project: Project) -> None:
+    project.with_plugins("asyncio")
     project.test(_WAITING.format(1842))
     project.record()
     project.test(_WAITING.format(1843))

@@ -30,12 +30,14 @@ def replays(project: Project, *options: str, number: int) -> None:
 
 
 def test_with_pytest_asyncio_in_strict_mode(project: Project) -> None:
+    project.with_sdks().with_plugins()
     project.test(GATHERED.format(mark="@pytest.mark.asyncio"))
     project.record("-o", "asyncio_mode=strict")
     replays(project, "-o", "asyncio_mode=strict", number=2)
 
 
 def test_with_pytest_asyncio_in_auto_mode_and_a_loop_for_the_whole_session(project: Project) -> None:
+    project.with_sdks().with_plugins("asyncio")
     options = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_test_loop_scope=session")
     options += ("-o", "asyncio_default_fixture_loop_scope=session")
     project.test(
@@ -61,6 +63,7 @@ async def test_shared(client):
 
 
 def test_with_anyio_on_asyncio_and_trio(project: Project) -> None:
+    project.with_sdks().with_plugins("anyio", "asyncio")
     project.test("""
 @pytest.fixture
 async def made():
@@ -77,6 +80,7 @@ async def test_one(made):
 
 
 def test_with_workers_of_xdist(project: Project) -> None:
+    project.with_plugins("xdist")
     project.test("""
 @pytest.mark.cassette
 @pytest.mark.parametrize("n", range(4))
@@ -90,6 +94,7 @@ def test_each(n):
 
 
 def test_a_deviation_and_unused_answers_in_a_worker_are_told(project: Project) -> None:
+    project.with_plugins("xdist")
     code = '@pytest.mark.cassette\ndef test_plan():\n    ask("the {} plan")\n\n@pytest.mark.cassette\ndef test_rest():\n    {}\n'
     project.test(code.format("first", 'ask("rest")'))
     project.record()
@@ -119,6 +124,7 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
 
 
 def test_with_clients_and_pools_that_were_there_before(project: Project) -> None:
+    project.with_sdks()
     project.test("""
 from concurrent.futures import ThreadPoolExecutor
 

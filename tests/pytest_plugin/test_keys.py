@@ -21,6 +21,12 @@ def test_after():
 """
 
 
+@pytest.fixture
+def project(project: Project) -> Project:
+    """Return a project whose agent asks with SDKs: they will not make a client without a key."""
+    return project.with_sdks()
+
+
 def test_clients_are_made_without_a_key_in_a_replay(project: Project) -> None:
     project.test(ALL)
     project.run(up=True, KEYED="1").assert_outcomes(passed=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, outcomes, sections
 
 CLIENTS = """
 import asyncio, json, os, urllib.request
@@ -45,52 +45,57 @@ def by_aiohttp(questions, made=body):
         return found
     return asyncio.run(ask_all())
 
-def check(questions, answers):
-    found = [one["choices"][0]["message"]["content"] for one in answers]
-    assert found == [f"answer to {words}" for words in questions]
-
-@pytest.mark.cassette
-def test_plan():
-    questions = {questions}
-    check(questions, {ask})
-"""
 KINDS = {
-    "urllib": "by_urllib(questions)",
-    "urllib, in pieces": "by_urllib(questions, pieces)",
-    "requests": "by_requests(questions)",
-    "requests, in pieces": "by_requests(questions, pieces)",
-    "aiohttp": "by_aiohttp(questions)",
-    "aiohttp, in pieces": "by_aiohttp(questions, pieces_async)",
+    "urllib": lambda questions: by_urllib(questions),
+    "urllib, in pieces": lambda questions: by_urllib(questions, pieces),
+    "requests": lambda questions: by_requests(questions),
+    "requests, in pieces": lambda questions: by_requests(questions, pieces),
+    "aiohttp": lambda questions: by_aiohttp(questions),
+    "aiohttp, in pieces": lambda questions: by_aiohttp(questions, pieces_async),
 }
 
+@pytest.mark.cassette
+@pytest.mark.parametrize("kind", {kinds})
+def test_plan(kind):
+    questions = [f"{words} by {kind}" for words in {questions}]
+    found = [one["choices"][0]["message"]["content"] for one in KINDS[kind](questions)]
+    assert found == [f"answer to {words}" for words in questions]
+"""
+KINDS = ["urllib", "urllib, in pieces", "requests", "requests, in pieces", "aiohttp", "aiohttp, in pieces"]
 
-def _asks(project: Project, ask: str, *questions: str) -> None:
-    project.test(CLIENTS.replace("{questions}", repr(list(questions))).replace("{ask}", ask))
+
+def _asks(project: Project, kinds: list[str], *questions: str) -> None:
+    """Write a test for each kind of client, all in one project: what takes long is to start a session."""
+    project.test(CLIENTS.replace("{questions}", repr(questions)).replace("{kinds}", repr(kinds)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_new_is_asked_live_and_added_with(kind: str, project: Project) -> None:
-    _asks(project, KINDS[kind], "first", "third")
+def test_what_is_new_is_asked_live_and_added_with_clients_of_all_kinds(project: Project) -> None:
+    _asks(project, KINDS, "first", "third")
     project.record()
-    _asks(project, KINDS[kind], "first", "second", "third", "fourth")
+    _asks(project, KINDS, "first", "second", "third", "fourth")
     done = project.record("--playhead=new")
-    assert project.exchanges == 2, "the others are on the cassette"
-    done.stdout.fnmatch_lines(["added to *"])
-    assert project.run("--playhead=none").ret == 0
+    new = [f"{words} by {kind}" for kind in KINDS for words in ("second", "fourth")]
+    assert project.prompts == new, "the others are on the cassettes"
+    added = [line.removeprefix("added to ") for line in done.outlines if line.startswith("added to ")]
+    assert sorted(added) == list(project.cassettes())
+    assert len(added) == len(KINDS)
+    assert outcomes(project.run("-v", "--playhead=none")) == {f"test_plan[{kind}]": "PASSED" for kind in KINDS}
 
 
-@pytest.mark.parametrize("kind", ["requests", "aiohttp"])
-def test_a_provider_that_is_gone_is_an_error_of_the_client(kind: str, project: Project) -> None:
-    _asks(project, KINDS[kind], "first")
+def test_a_provider_that_is_gone_is_an_error_of_the_client(project: Project) -> None:
+    kinds = ["requests", "aiohttp"]
+    _asks(project, kinds, "first")
     project.record()
-    _asks(project, KINDS[kind], "first", "second")
+    _asks(project, kinds, "first", "second")
     done = project.run("--playhead=new")
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["E *Connect*"])
+    done.assert_outcomes(failed=2)
+    for kind in kinds:
+        pytest.LineMatcher(sections(done)[f"test_plan[{kind}]"].splitlines()).fnmatch_lines(["E *Connect*"])
 
 
 def test_clients_that_were_answered_ask_the_world_again_in_a_test_without_a_cassette(project: Project) -> None:
     pytest.importorskip("pytest_asyncio")
+    project.with_plugins("asyncio")
     code = CLIENTS[: CLIENTS.index("def by_urllib")]
     project.test(
         code

@@ -19,6 +19,7 @@ WHERE = "cassettes/test_agent/test_plan.cassette.jsonl"
 
 
 def test_a_test_is_recorded_once_and_replayed_with_the_provider_gone(project: Project) -> None:
+    project.with_sdks().with_plugins()  # as it is at the users'
     project.test(ONE)
     done = project.record()
     done.stdout.fnmatch_lines([f"recorded {WHERE}"])
@@ -57,6 +58,7 @@ def test_a_mode_that_does_not_exist_is_said_before_any_test_runs(project: Projec
 
 
 def test_none_without_a_cassette_is_an_error_that_says_what_to_do(project: Project) -> None:
+    project.with_sdks()
     project.test(ONE)
     done = project.run("--playhead=none", up=True, keyed=False)
     done.assert_outcomes(failed=1)
@@ -99,6 +101,7 @@ def test_new_asks_only_for_what_is_new_and_keeps_both(project: Project) -> None:
 
 
 def test_new_works_in_an_event_loop_with_timeouts(project: Project) -> None:
+    project.with_sdks()
     code = """
 import asyncio
 
@@ -199,6 +202,7 @@ def test_each(word):
 
 
 def test_a_cassette_holds_no_secret_and_nothing_of_this_machine(project: Project) -> None:
+    project.with_sdks()
     project.test("""
 @pytest.mark.cassette
 def test_plan(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, sections
 
 ASKS = """
 @pytest.fixture(scope="{scope}")
@@ -27,8 +27,9 @@ def asks(project: Project, *, scope: str = "module", before: str = "pass", after
     project.test(ASKS.format(scope=scope, before=before, after=after) + more)
 
 
-def refused(done: pytest.RunResult, scope: str = "module") -> None:
-    done.stdout.fnmatch_lines([
+def refused(done: pytest.RunResult, title: str, scope: str = "module") -> None:
+    """Check what is said of the test with this title."""
+    pytest.LineMatcher(sections(done)[title].splitlines()).fnmatch_lines([
         f"E   the fixture `plan` (scope {scope}) asks POST http://127.0.0.1:*/chat/completions: tests share it, so it is*",
         "E *Give the fixture the scope of a function*",
         "E *@pytest.mark.cassette(allow=[[]'127.0.0.1'[]])*",
@@ -36,15 +37,29 @@ def refused(done: pytest.RunResult, scope: str = "module") -> None:
     done.stdout.no_fnmatch_line("*--playhead=all*")
 
 
-@pytest.mark.parametrize("scope", ["class", "module", "package", "session"])
-def test_what_a_shared_fixture_asks_a_model_is_refused_in_a_replay(scope: str, project: Project) -> None:
-    asks(project, scope=scope)
+SCOPES = ("class", "module", "package", "session")
+SCOPED = """
+class Test_{scope}:
+    @pytest.fixture(scope="{scope}")
+    def plan(self):
+        {before}
+
+    @pytest.mark.cassette
+    def test_plan(self, plan):
+        assert ask("one") == "answer to one"
+"""
+
+
+def test_what_a_shared_fixture_asks_a_model_is_refused_in_a_replay_whatever_its_scope(project: Project) -> None:
+    project.with_sdks()
+    project.test("".join(SCOPED.format(scope=scope, before="pass") for scope in SCOPES))
     project.record()
-    asks(project, scope=scope, before=LIVE)
+    project.test("".join(SCOPED.format(scope=scope, before=LIVE) for scope in SCOPES))
     done = project.run(up=True, CI="1")
-    done.assert_outcomes(errors=1)
+    done.assert_outcomes(errors=4)
     assert project.exchanges == 0
-    refused(done, scope)
+    for scope in SCOPES:
+        refused(done, f"ERROR at setup of Test_{scope}.test_plan", scope)
 
 
 def test_so_it_is_when_the_fixture_ends(project: Project) -> None:
@@ -54,7 +69,7 @@ def test_so_it_is_when_the_fixture_ends(project: Project) -> None:
     done = project.run(up=True)
     done.assert_outcomes(passed=1, errors=1)
     assert project.exchanges == 0
-    refused(done)
+    refused(done, "ERROR at teardown of test_plan")
 
 
 def test_so_it_is_when_the_fixture_catches_everything(project: Project) -> None:
@@ -64,7 +79,7 @@ def test_so_it_is_when_the_fixture_catches_everything(project: Project) -> None:
     done = project.run(up=True)
     done.assert_outcomes(errors=1)
     assert project.exchanges == 0
-    refused(done)
+    refused(done, "ERROR at setup of test_plan")
 
 
 def test_so_it_is_with_clients_of_all_kinds(project: Project) -> None:
@@ -90,21 +105,23 @@ def by_aiohttp():
 def by_httpx():
     asyncio.run(ask_async("shared"))
 
-@pytest.fixture(scope="session", params=[by_urllib, by_requests, by_aiohttp, by_httpx])
+@pytest.fixture(scope="session", params=[{kinds}])
 def plan(request):
-    {}
+    {asks}
 
 @pytest.mark.cassette
 def test_plan(plan):
     pass
 """
-    project.test(code.format("pass"))
+    kinds = ["by_urllib", "by_requests", "by_aiohttp", "by_httpx"]
+    project.test(code.format(kinds=", ".join(kinds), asks="pass"))
     project.record()
-    project.test(code.format("request.param()"))
+    project.test(code.format(kinds=", ".join(kinds), asks="request.param()"))
     done = project.run("--playhead=none", up=True)
     done.assert_outcomes(errors=4)
     assert project.exchanges == 0
-    refused(done, "session")
+    for kind in kinds:
+        refused(done, f"ERROR at setup of test_plan[{kind}]", "session")
 
 
 def test_when_it_is_recorded_it_is_asked_and_named(project: Project) -> None:
@@ -116,7 +133,7 @@ def test_when_it_is_recorded_it_is_asked_and_named(project: Project) -> None:
         "Fixtures that tests share are not recorded*",
     ])  # fmt: skip
     asks(project, after=LIVE, more="\ndef test_last(plan):\n    pass\n")
-    done = project.record("--playhead=all", "-n", "1")
+    done = project.with_plugins("xdist").record("--playhead=all", "-n", "1")
     done.stdout.fnmatch_lines(["live, and on no cassette: the fixture `plan` (scope module) asks POST *"])
 
 

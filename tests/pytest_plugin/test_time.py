@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, outcomes
 
-WAITS = """
+BUSY = """
 import asyncio, time
-from concurrent.futures import ThreadPoolExecutor
 import playhead._limits
 
 playhead._limits.BUSY_S_MAX = 0.05
@@ -17,8 +15,12 @@ def work():
     while time.monotonic() < end:
         sum(range(1000))
 
+def slow():
+    time.sleep(0.3)
+"""
+WAITS = """
 @pytest.mark.cassette
-def test_plan():
+def test_{name}():
     async def main():
         async with asyncio.timeout({limit}):
             assert await ask_async("one")
@@ -26,24 +28,24 @@ def test_plan():
             assert await ask_async("two")
     asyncio.run(main())
 """
+WORKS = {
+    "at_work": "await asyncio.to_thread(work)",
+    "asleep": "await asyncio.to_thread(time.sleep, 0.3)",
+    "asleep_in_a_function_of_its_own": "await asyncio.to_thread(slow)",
+}
 
 
-@pytest.mark.parametrize(
-    "wait",
-    ["await asyncio.to_thread(work)", "await asyncio.to_thread(time.sleep, 0.3)", "await asyncio.to_thread(slow)"],
-    ids=["at work", "asleep", "asleep in a function of its own"],
-)
-def test_a_timeout_does_not_expire_while_a_thread_is(wait: str, project: Project) -> None:
-    project.test("def slow():\n    time.sleep(0.3)\n" + WAITS.format(limit=600, wait=wait))
+def test_a_timeout_does_not_expire_while_a_thread_is_at_work_or_asleep(project: Project) -> None:
+    project.test(BUSY + "".join(WAITS.format(name=name, limit=600, wait=wait) for name, wait in WORKS.items()))
     project.record()
-    assert project.run("--playhead=none").ret == 0
+    assert outcomes(project.run("-v", "--playhead=none")) == {f"test_{name}": "PASSED" for name in WORKS}
 
 
 def test_a_sleep_takes_no_time_beside_threads_that_have_nothing_to_do(project: Project) -> None:
     code = "if {}:\n                await asyncio.to_thread(int)\n                await asyncio.sleep(86400)"
-    project.test(WAITS.format(limit="None", wait=code.format("False")))
+    project.test(BUSY + WAITS.format(name="plan", limit="None", wait=code.format("False")))
     project.record()
-    project.test(WAITS.format(limit="None", wait=code.format("True")))
+    project.test(BUSY + WAITS.format(name="plan", limit="None", wait=code.format("True")))
     assert project.run("--playhead=none").ret == 0
 
 
