@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Collection
 
 import pytest
@@ -14,9 +15,10 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 KEY = "sk-of-the-author-1234567890abcdef"
 # An agent that loads next to nothing: an SDK takes a second or two, which most of these tests have no need for.
 PLAIN = """
-import os
+import os, httpx
 
 URL = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+PLAINLY = {"timeout": 600, "verify": False}  # there is no TLS, and reading all certificates takes its time
 
 def request(words):
     headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
@@ -26,14 +28,10 @@ def content(answer):
     return answer.raise_for_status().json()["choices"][0]["message"]["content"]
 
 def ask(words):
-    import httpx
-
-    return content(httpx.post(URL, timeout=600, **request(words)))
+    return content(httpx.post(URL, **PLAINLY, **request(words)))
 
 async def ask_async(words):
-    import httpx
-
-    async with httpx.AsyncClient(timeout=600) as client:
+    async with httpx.AsyncClient(**PLAINLY) as client:
         return content(await client.post(URL, **request(words)))
 """
 SDKS = """
@@ -89,6 +87,8 @@ class Project:
 
     def test(self, code: str) -> None:
         """Write the tests."""
+        # Python takes a file of the same size and the same second for the one that it has compiled.
+        shutil.rmtree(self.pytester.path / "__pycache__", ignore_errors=True)
         self.pytester.makepyfile(test_agent=f"import pytest\nfrom agent import *\n\n{code}")
 
     def run(self, *options: str, up: bool = False, keyed: bool = True, **variables: str) -> pytest.RunResult:
@@ -142,4 +142,6 @@ def outcomes(done: pytest.RunResult) -> dict[str, str]:
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Return a project of its own."""
     monkeypatch.delenv("CI", raising=False)
+    # Else each session compiles all of Playhead anew, since pytest has a form of its own for what comes with a plugin.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     return Project(pytester, monkeypatch)

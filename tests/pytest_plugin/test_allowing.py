@@ -72,7 +72,7 @@ def test_client(client, server):
 """
 NAMED = """
 @pytest.mark.cassette(allow="{allow}")
-@pytest.mark.parametrize("server", [("{bound}", "{name}")], indirect=True)
+@pytest.mark.parametrize("server", [("{bound}", "{name}")], indirect=True, ids=["{name} as {allow}"])
 def test_named_{number}(server):
     assert by_a_socket(server) == "mine"
 """
@@ -91,7 +91,7 @@ def test_a_server_that_is_started_in_the_test_can_be_asked_by_clients_of_all_kin
     project.record()
     assert not [name for name, content in project.cassettes().items() if b"/nothing" in content]
     tests = [f"test_client[{kind}]" for kind in KINDS]
-    tests += [f"test_named_{number}[server0]" for number in range(len(names))]
+    tests += [f"test_named_{number}[{name} as {allow}]" for number, (allow, _, name) in enumerate(names)]
     assert len(project.cassettes()) == len(tests)
     assert outcomes(project.run("-v", "--playhead=none")) == dict.fromkeys(tests, "PASSED")
 

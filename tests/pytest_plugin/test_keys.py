@@ -21,19 +21,15 @@ def test_after():
 """
 
 
-@pytest.fixture
-def project(project: Project) -> Project:
-    """Return a project whose agent asks with SDKs: they will not make a client without a key."""
-    return project.with_sdks()
-
-
 def test_clients_are_made_without_a_key_in_a_replay(project: Project) -> None:
+    project.with_sdks()
     project.test(ALL)
     project.run(up=True, KEYED="1").assert_outcomes(passed=2)
     project.run(keyed=False, CI="1").assert_outcomes(passed=2)
 
 
 def test_a_client_of_a_shared_fixture_is_too(project: Project) -> None:
+    project.with_sdks()
     project.test("""
 @pytest.fixture(scope="session")
 def client():
@@ -65,6 +61,7 @@ def test_after():
 
 
 def test_a_recording_needs_its_key(project: Project) -> None:
+    project.with_sdks()
     project.test("@pytest.mark.cassette\ndef test_plan():\n    ask('one')\n")
     done = project.run(up=True, keyed=False)
     done.assert_outcomes(failed=1)

@@ -32,11 +32,12 @@ def test_a_test_is_recorded_once_and_replayed_with_the_provider_gone(project: Pr
     assert project.cassettes() == before
 
 
-def test_once_makes_no_connection_where_there_is_a_cassette(project: Project) -> None:
+def test_once_and_none_make_no_connection_where_there_is_a_cassette(project: Project) -> None:
     project.test(ONE)
     project.record()
     assert project.run(up=True).ret == 0
     assert project.exchanges == 0
+    assert project.run("--playhead=none").ret == 0, "nor need a provider"
 
 
 def test_the_header_says_the_mode_and_why(project: Project) -> None:
@@ -68,12 +69,6 @@ def test_none_without_a_cassette_is_an_error_that_says_what_to_do(project: Proje
     done.stdout.no_fnmatch_line("*During handling*")
     assert project.exchanges == 0
     assert not project.cassettes()
-
-
-def test_none_replays_what_is_there(project: Project) -> None:
-    project.test(ONE)
-    project.record()
-    assert project.run("--playhead=none").ret == 0
 
 
 def test_all_records_anew(project: Project) -> None:
