@@ -5,42 +5,35 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.pytest_plugin.conftest import Project
+from tests.pytest_plugin.conftest import Project, outcomes
 
 from playhead.pytest_plugin import keys
 
 ALL = """
 import os
 
+@pytest.fixture(scope="session")
+def client():
+    return OpenAI()
+
 @pytest.mark.cassette
 def test_plan():
     assert "one" in ask("one") and "two" in ask_anthropic("two")
+
+@pytest.mark.cassette
+def test_client_of_a_shared_fixture(client):
+    assert ask("one", client)
 
 def test_after():
     assert not {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} & set(os.environ) or "KEYED" in os.environ
 """
 
 
-def test_clients_are_made_without_a_key_in_a_replay(project: Project) -> None:
-    project.with_sdks()
-    project.test(ALL)
-    project.run(up=True, KEYED="1").assert_outcomes(passed=2)
-    project.run(keyed=False, CI="1").assert_outcomes(passed=2)
-
-
-def test_a_client_of_a_shared_fixture_is_too(project: Project) -> None:
-    project.with_sdks()
-    project.test("""
-@pytest.fixture(scope="session")
-def client():
-    return OpenAI()
-
-@pytest.mark.cassette
-def test_plan(client):
-    assert ask("one", client)
-""")
-    project.record()
-    project.run("--playhead=none", keyed=False).assert_outcomes(passed=1)
+def test_clients_are_made_without_a_key_in_a_replay_also_by_shared_fixtures(project: Project) -> None:
+    project.with_sdks().test(ALL)
+    names = ("test_plan", "test_client_of_a_shared_fixture", "test_after")
+    assert outcomes(project.run("-v", up=True, KEYED="1")) == dict.fromkeys(names, "PASSED")
+    assert outcomes(project.run("-v", keyed=False, CI="1")) == dict.fromkeys(names, "PASSED")
 
 
 def test_a_key_that_is_set_stays_what_it_is(project: Project) -> None:

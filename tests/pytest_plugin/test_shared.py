@@ -138,16 +138,27 @@ def test_when_it_is_recorded_it_is_asked_and_named(project: Project) -> None:
 
 
 def test_hosts_elsewhere_are_refused_whatever_is_asked_of_them(project: Project) -> None:
-    asks(project)
+    code = """
+@pytest.fixture(scope="module")
+def {name}():
+    {before}
+
+@pytest.mark.cassette
+def test_{name}({name}):
+    assert ask("one") == "answer to one"
+"""
+    hosts = {
+        "by_name": "import socket; socket.getaddrinfo('example.org', 443)",
+        "by_number": "import httpx; httpx.get('http://192.0.2.7/')",
+    }
+    project.test("".join(code.format(name=name, before="pass") for name in hosts))
     project.record()
-    for ask in (
-        "import socket; socket.getaddrinfo('example.org', 443)",
-        "import httpx; httpx.get('http://192.0.2.7/')",
-    ):
-        asks(project, before=ask)
-        done = project.run()
-        done.assert_outcomes(errors=1)
-        done.stdout.fnmatch_lines(["E   the fixture `plan` (scope module) * tests share it, so it is on no cassette*"])
+    project.test("".join(code.format(name=name, before=before) for name, before in hosts.items()))
+    done = project.run("-v")
+    assert outcomes(done) == {f"test_{name}": "ERROR" for name in hosts}
+    for name in hosts:
+        told = pytest.LineMatcher(sections(done)[f"ERROR at setup of test_{name}"].splitlines())
+        told.fnmatch_lines([f"E   the fixture `{name}` (scope module) * tests share it, so it is on no cassette*"])
 
 
 def test_a_test_without_a_cassette_is_set_up_as_ever(project: Project) -> None:
