@@ -3,6 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+# Compiling Playhead anew in every process takes longer than most of them do.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-hard test-matrix check bench clean
 

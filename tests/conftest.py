@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,10 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 hypothesis.settings.register_profile("playhead", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile("playhead")
+
+# Programs are started by the thousand here: what they load must not be compiled each time, wherever that is the habit.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Tests run in folders of their own: programs that they start must still find a source that was named relatively.
 if _path := os.environ.get("PYTHONPATH"):

@@ -5,6 +5,7 @@ Loading takes longer than most commands do. What they start is started as ever, 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -56,6 +57,12 @@ class _Server:
 
 
 _servers: list[_Server] = []  # where one is free
+
+
+@atexit.register
+def _stop() -> None:
+    while _servers:
+        _servers.pop().stop()
 
 
 def playhead(

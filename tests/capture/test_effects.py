@@ -32,6 +32,7 @@ from tests.capture.launching import launched, only_run
 
 import playhead
 from playhead.capture import audit, callers, effects
+from playhead.store.disk import out_of_the_way
 from playhead.testing import ScriptedProvider
 
 ROOT_SPAN = "0"
@@ -323,6 +324,7 @@ def test_a_file_that_is_opened_relative_to_a_folder_has_its_own_path() -> None:
     Path("other").mkdir()
 
     def act() -> None:
+        ours = out_of_the_way(os.open(".", os.O_RDONLY))  # as whoever brings entries to the disk has one
         folder = os.open("folder", os.O_RDONLY)
         os.close(os.open("a", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
         os.close(os.open("b", os.O_CREAT | os.O_WRONLY))
@@ -334,6 +336,7 @@ def test_a_file_that_is_opened_relative_to_a_folder_has_its_own_path() -> None:
         open("f", "w", opener=lambda name, flags: os.open("g", flags)).close()
         open("h", "w").close()
         os.close(other)
+        os.close(ours)
 
     names = ["folder/a", "b", "c", "other/d", "other/e", "g", "h"]
     assert recorded(act) == [("file.written", name) for name in names]

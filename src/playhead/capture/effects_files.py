@@ -7,6 +7,7 @@ import stat
 from types import FrameType
 from typing import Any
 
+from playhead import _limits
 from playhead._ids import is_run_id
 from playhead.capture import calling, obstacles
 
@@ -61,8 +62,10 @@ def _only_folder() -> str | None:
     found = set()
     try:
         for number in os.listdir("/proc/self/fd"):
-            path = os.readlink(f"/proc/self/fd/{number}") if _is_folder(int(number)) else ""
-            if path and not is_run_id(os.path.basename(path)):  # that one is ours
+            if int(number) >= _limits.DESCRIPTOR_MIN or not _is_folder(int(number)):
+                continue  # those that we have open have high numbers
+            path = os.readlink(f"/proc/self/fd/{number}")
+            if not is_run_id(os.path.basename(path)):  # where such numbers are not allowed
                 found.add(path)
     except OSError:
         return None  # no Linux, and so not to be found out

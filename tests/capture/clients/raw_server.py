@@ -87,7 +87,8 @@ class RawServer:
         self._released = threading.Event()
         self._connections = 0
         self._open: set[socket.socket] = set()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     @property
     def url(self) -> str:
@@ -95,6 +96,10 @@ class RawServer:
 
     def close(self) -> None:
         self._released.set()
+        # Whoever waits in `accept` is woken first: it would go on with the next socket that has this number.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
         self._socket.close()
         for connection in list(self._open):
             with contextlib.suppress(OSError):
