@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead import _limits
-from playhead.capture import dialects
 from playhead.event.envelope import Event
 from playhead.event.keys import ASKED
 from playhead.views import text as views_text
@@ -123,6 +122,8 @@ def _of_model(data: Mapping[str, Any], request: Any) -> Any:
     http = data.get("http")
     if not isinstance(http, dict):
         return request
+    from playhead.capture import dialects  # here: a program that asks no model has no need of them
+
     found = dialects.find(str(http.get("method")), str(http.get("url")))
     if found is not None:
         request = dialects.normalised(found[0], request)

@@ -15,7 +15,7 @@ from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.record import Record
 from playhead.capture.whole import WholeRecord
-from playhead.errors import DeviationError, UsageError
+from playhead.errors import UsageError
 from playhead.replay import exact, loops, offline, overlay, quiet, stuck
 from playhead.replay.exact import Replayed
 from playhead.replay.live import LivePlayer
@@ -160,20 +160,3 @@ class Session:
 
 def _is_live() -> bool:
     return bool(answering.left_alone) or quiet.somebody_acts()
-
-
-def unwrapped(error: BaseException) -> BaseException:
-    """Return the deviation inside of an exception group; the error itself where there is none.
-
-    Task groups hand on what their tasks raised in a group, and groups may stand in groups.
-    """
-    todo, seen = [error], 0
-    while todo and seen < 10_000:
-        one = todo.pop()
-        seen += 1
-        if isinstance(one, DeviationError):
-            return one
-        if isinstance(one, BaseExceptionGroup):
-            todo.extend(one.exceptions)
-        todo += [inner for inner in (one.__cause__, one.__context__) if inner is not None]
-    return error

@@ -10,7 +10,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from playhead.capture import answering, callers, guard, sockets, telemetry
+from playhead.capture import answering, callers, guard, sockets
 from playhead.capture.patches import Patches
 from playhead.capture.scope import live, muted, wrapped
 
@@ -94,6 +94,8 @@ def _calling(original: Any) -> Any:
 def _requesting(original: Any) -> Any:
     @functools.wraps(original)
     def request(self: Any, method: Any, url: Any, *args: Any, **options: Any) -> Any:
+        from playhead.capture import telemetry  # here: it loads what is known of every provider
+
         headers = options.get("headers")
         pairs = headers.items() if isinstance(headers, Mapping) else ()
         if not telemetry.is_export(str(method), str(url), [(str(name), str(value)) for name, value in pairs]):
