@@ -172,6 +172,13 @@ def _replace(made: Any, is_it: Callable[[Any], bool]) -> None:
             for name, value in list(vars(module).items()):
                 if is_it(value):
                     _put(vars(module), name, value, made, None)
+    # With which `pathlib` looks for files, from Python 3.13 on.
+    kind = getattr(sys.modules.get("glob"), "_StringGlobber", None)
+    if isinstance(kind, type):
+        space = gc.get_referents(kind.__dict__)[0]
+        for name, value in list(space.items()):
+            if isinstance(value, staticmethod) and is_it(value.__func__):
+                _put(space, name, value, staticmethod(made), kind)
 
 
 def _replace_bound(made: Any, only: Any, name: str) -> None:
