@@ -12,11 +12,11 @@ LOOKS = {
     "an event": ("Marked()", "not one.is_set()"),
     "a future": ("pool.submit(work)", "not one.done()"),
 }
-# How often one looks is up to how long the other computes. In a replay a sleep takes no time and comes after that.
+# How often one looks is up to how long the other computes.
 PROGRAM = """
     import concurrent.futures, threading, time
     def work():
-        for _ in range(10000):
+        for _ in range(3000):
             sum(range(1000))
     class Marked(threading.Event):
         def start(self):
@@ -31,14 +31,19 @@ PROGRAM = """
     looked = 0
     while {look}:
         looked += 1
-        time.sleep(0.005)
+        {between}
     print(looked, [{look} for _ in range(3)])
 """
 
 
+# In a replay a sleep takes no time, and comes after all that is computed.
+BETWEEN = {"slept": "time.sleep(0.005)", "nothing": "pass"}
+
+
+@pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
 @pytest.mark.parametrize(("made", "look"), LOOKS.values(), ids=LOOKS)
-def test_it_is_seen_as_often(tmp_path: Path, made: str, look: str) -> None:
-    recorded = record(tmp_path, PROGRAM.format(made=made, look=look))
+def test_it_is_seen_as_often(tmp_path: Path, made: str, look: str, between: str) -> None:
+    recorded = record(tmp_path, PROGRAM.format(made=made, look=look, between=between))
     recorded.faithful()
     assert int(recorded.output.split()[0]) > 3
 

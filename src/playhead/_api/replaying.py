@@ -15,8 +15,8 @@ from playhead._api.reading import Run, load
 from playhead.errors import DeviationError, NotReplayable, PlayheadError, UsageError
 from playhead.event.plain import restore
 from playhead.replay.exact import Replayed
+from playhead.replay.raised import unwrapped
 from playhead.replay.session import Session
-from playhead.replay.where import unwrapped
 from playhead.settings import load as load_settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader

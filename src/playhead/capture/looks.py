@@ -15,9 +15,10 @@ from typing import Any
 
 from playhead.capture import answering, hooks, queues
 from playhead.capture.patches import Patches
+from playhead.capture.scope import is_in_loop
 
 LOOKED = "threading.look"
-# Where a thing keeps the lanes that saw that it has come: for them nothing is left to chance.
+# Where a thing keeps who saw that it has come, a run's mark and a lane: for them nothing is left to chance.
 _SEEN = "_playhead_seen"
 
 
@@ -45,29 +46,23 @@ def _looking(come: bool, wait: Callable[[Any], object], original: Any) -> Any:
     @functools.wraps(original)
     def look(self: Any) -> Any:
         place = hooks.here(LOOKED, sys._getframe(1)) if hooks.watched else None
-        if place is None or _is_in_loop():
+        if place is None or is_in_loop():
             return original(self)
         of, by, pack, _ = place
-        seen = self.__dict__.setdefault(_SEEN, set())
+        seen, who = self.__dict__.setdefault(_SEEN, set()), (pack.tap.seen.setdefault(LOOKED, object()), pack.lane)
         has_come = original(self) is come
-        if has_come and pack.lane in seen:
+        if has_come and who in seen:
             return come
         told = None if answering.player is None else answering.player.looked(of, by, pack.lane)
         if told and not has_come:
             wait(self)
         has_come = has_come if told is None else told
         if has_come:
-            seen.add(pack.lane)
+            seen.add(who)
             queues.keep_done(place)
         else:
-            seen.discard(pack.lane)
+            seen.discard(who)
             queues.keep_failed(place)
         return has_come is come
 
     return look
-
-
-def _is_in_loop() -> bool:
-    """Say whether an event loop runs in this thread: it would hold up all of its tasks, were it to wait."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -173,6 +174,12 @@ def lane_in(recording: Recording) -> Lane:
     if _ambient is not None and _ambient.recording is recording:
         return _ambient.lane_here()
     return _FIRST
+
+
+def is_in_loop() -> bool:
+    """Say whether an event loop runs in this thread: whoever blocks it holds up all of its tasks."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
 
 
 _FIRST = Lane()

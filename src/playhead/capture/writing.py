@@ -19,7 +19,7 @@ from typing import Any
 from playhead import _limits
 from playhead.capture import abandoned, answering, hooks, printing
 from playhead.capture.patches import Patches
-from playhead.capture.scope import Lane, ambient, current, muted
+from playhead.capture.scope import Lane, ambient, current, is_in_loop, muted
 
 WROTE = "output.write"
 _NOBODY = (0, None)  # whoever writes first comes after nobody
@@ -71,9 +71,7 @@ def _lane() -> Lane | None:
 
 def _writer(lane: Lane) -> tuple[int, Lane | None]:
     """Say who writes: a thread in a lane. The tasks of a loop follow each other in any case."""
-    asyncio = sys.modules.get("asyncio")
-    in_loop = asyncio is not None and asyncio._get_running_loop() is not None
-    return threading.get_ident(), None if in_loop else lane
+    return threading.get_ident(), None if is_in_loop() else lane
 
 
 def _take_turn(lane: Lane) -> int:

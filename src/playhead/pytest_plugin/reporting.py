@@ -13,7 +13,7 @@ import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
 
 from playhead.errors import DeviationError
-from playhead.replay.where import unwrapped
+from playhead.replay.raised import unwrapped
 
 if TYPE_CHECKING:
     from playhead.pytest_plugin.cassette import Cassette

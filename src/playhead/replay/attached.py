@@ -20,8 +20,9 @@ from playhead.replay import loops, offline, overlay, stuck
 from playhead.replay.overlay.before import Before, before
 from playhead.replay.plan import Plan
 from playhead.replay.player import Player
+from playhead.replay.raised import unwrapped
 from playhead.replay.tape import Tape
-from playhead.replay.where import own_frames, unwrapped
+from playhead.replay.where import own_frames
 from playhead.store.cassettes.reading import store_at
 from playhead.store.reader import RunReader
 

@@ -12,7 +12,6 @@ import functools
 import heapq
 import itertools
 import os
-import sys
 import time
 from _thread import _count as count_threads
 from _thread import allocate_lock, get_native_id, start_new_thread
@@ -315,9 +314,3 @@ def call_in(loop: Any, function: Callable[[], None]) -> None:
     else:
         with contextlib.suppress(RuntimeError):  # it was closed meanwhile
             loop.call_soon_threadsafe(function)
-
-
-def is_in_loop() -> bool:
-    """Say whether an event loop runs in this thread: whoever blocks it holds up all of its tasks."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None

@@ -22,7 +22,7 @@ from playhead.replay import loops
 from playhead.replay.folders import folders
 from playhead.replay.lookup import Lookup
 from playhead.replay.matching import Matching
-from playhead.replay.order import Order, call_in, is_in_loop
+from playhead.replay.order import Order, call_in
 from playhead.replay.overlay import Overlay
 from playhead.replay.own import Own
 from playhead.replay.places import Places
@@ -309,7 +309,7 @@ class Player:
         """Return when it is the turn of a thread to put or get something; False where that was in vain."""
         found = self.lookup.handed(lane, of, by)
         if found is None:
-            if self.lookup.was_got and of.endswith(GOT) and not is_in_loop():
+            if self.lookup.was_got and of.endswith(GOT) and not scope.is_in_loop():
                 self.order.wait(answering.LAST_US, "queue", lane)
             return None
         done, at_us = found

@@ -8,7 +8,6 @@ import sys
 from types import FrameType, TracebackType
 
 from playhead.capture import callers
-from playhead.errors import DeviationError
 
 ORDER, CODE = "order", "code"  # in which threads and tasks went on; the files of the program itself
 # By the beginning of a source's name, the function of the standard library included that was called: the first counts.
@@ -102,20 +101,3 @@ def _shown(name: str) -> tuple[str, bool]:
     """Return the path of a file as people would write it here, and whether it was installed."""
     shown = os.path.relpath(name) if os.path.exists(name) else name
     return shown, any(folder in name for folder in ("site-packages", "dist-packages"))
-
-
-def unwrapped(error: BaseException) -> BaseException:
-    """Return the deviation inside of an exception group; the error itself where there is none.
-
-    Task groups hand on what their tasks raised in a group, and groups may stand in groups.
-    """
-    todo, seen = [error], 0
-    while todo and seen < 10_000:
-        one = todo.pop()
-        seen += 1
-        if isinstance(one, DeviationError):
-            return one
-        if isinstance(one, BaseExceptionGroup):
-            todo.extend(one.exceptions)
-        todo += [inner for inner in (one.__cause__, one.__context__) if inner is not None]
-    return error
