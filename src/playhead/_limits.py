@@ -124,6 +124,7 @@ WRITTEN_LATER_MAX: Final = 128  # halves of calls that a replay has answered and
 STALLS_KEPT_MAX: Final = 100  # places where a replay let somebody go on out of its turn, since nobody else could
 DEVIATIONS_RAISED_MAX: Final = 1000  # in a program that catches each and asks again, until its replay is ended
 STUCK_S: Final = 5.0  # in which nothing moves in a program that has deviated, until its replay is ended
+IN_VAIN_S: Final = 10.0  # in which nothing moves, until whoever waits for what had come in time is told that it has not
 BUSY_S_MAX: Final = 2.0  # of work of a replayed program, after which whoever waits for his turn goes on beside it
 BLOCKED_KEPT_MAX: Final = 1000  # attempts to touch the world that are listed in the report of a replay
 PLACES_KEPT_MAX: Final = 20_000  # events, and lines of output, of a replay whose line in the program is remembered

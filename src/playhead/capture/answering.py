@@ -139,6 +139,12 @@ class Player(Protocol):
     def looked(self, of: str, by: str, lane: str) -> bool | None:
         """Say whether what a thread looked for had come; None for not known."""
 
+    def comes(self, of: str, lane: str, come: Callable[[float], object], timeout: float | None = None) -> bool:
+        """Wait for what had come in time then; False, which is noted, where it does not although nobody moves any more.
+
+        `come` waits for so many seconds, and says whether it has come. `timeout` is what the program waits for at most.
+        """
+
     def handed(self, of: str, by: str, lane: str) -> bool | None:
         """Return when it is the turn of a thread to put or get something; False where that was in vain.
 
@@ -160,8 +166,8 @@ class Player(Protocol):
     def refused(self, what: str, detail: str) -> NoReturn:
         """Note that something would have touched the world which no tape can answer, and raise DeviationError."""
 
-    def leaving(self) -> None:
-        """Say what became of the tape: this process ends without the usual."""
+    def report(self) -> None:
+        """Say what became of the tape, once: this process ends."""
 
     def state(self, of: str, by: str, lane: str) -> dict[str, Any] | None:
         """Return the state in which a generator of random numbers was found; None for not known."""

@@ -54,21 +54,45 @@ def wait_in_threads(original: Any) -> Any:
     """Wrap `concurrent.futures.wait`."""
 
     @functools.wraps(original)
-    def wait(fs: Any, *args: Any, **options: Any) -> Any:
+    def wait(fs: Any, timeout: float | None = None, return_when: str = "ALL_COMPLETED") -> Any:
         place = hooks.here(THREADS, sys._getframe(1)) if hooks.watched else None
-        found = original(fs, *args, **options)
         if place is None:
+            found = original(fs, timeout, return_when)
             return type(found)(Done(found.done), found.not_done)
         of, by, pack, span = place
-        told = None if answering.player is None else answering.player.waited(of, by, pack.lane)
-        while told is not None and len(found.done) < told[0] and found.not_done:
-            original(found.not_done, None, "FIRST_COMPLETED")
-            found = original({*found.done, *found.not_done}, 0)
+        player = answering.player
+        told = None if player is None else player.waited(of, by, pack.lane)
+        if player is None or told is None:
+            found = original(fs, timeout, return_when)
+        else:
+            more = _More(original, original(fs, None if timeout is None else 0, return_when), told[0])
+            player.comes(of, pack.lane, more.come, timeout)
+            found = more.found
+            if found.not_done:
+                player.turn(told[1])
         done, left = _as_many(found.done, found.not_done, told, position)
         pack.add(of, by, [len(done), _now() // 1000], 24, span)
         return type(found)(Done(done), left)
 
     return wait
+
+
+class _More:
+    """What is done by and by, until it is as much as when it was recorded."""
+
+    def __init__(self, wait: Any, found: Any, count: int) -> None:
+        self.found = found
+        self._wait, self._count = wait, count
+
+    def come(self, seconds: float) -> bool:
+        """Wait for the next one; say whether it is enough now."""
+        if not self._is_enough():
+            self._wait(self.found.not_done, seconds, "FIRST_COMPLETED")
+            self.found = self._wait({*self.found.done, *self.found.not_done}, 0)
+        return self._is_enough()
+
+    def _is_enough(self) -> bool:
+        return len(self.found.done) >= self._count or not self.found.not_done
 
 
 def wait_in_loop(original: Any) -> Any:
@@ -82,13 +106,27 @@ def wait_in_loop(original: Any) -> Any:
             of, by, pack, span = place
             told = None if answering.player is None else answering.player.waited(of, by, pack.lane)
             while told is not None and len(done) < told[0] and pending:
-                more, pending = await original(pending, return_when="FIRST_COMPLETED")
+                more, pending = await _more_in_loop(original, pending)
+                if not more:
+                    break
                 done = {*done, *more}
             done, pending = _as_many(done, pending, told, _in_loop(done))
             pack.add(of, by, [len(done), _now() // 1000], 24, span)
         return Done(done, _in_loop(done)), pending
 
     return wait
+
+
+async def _more_in_loop(wait: Any, pending: Any) -> tuple[set[Any], set[Any]]:
+    """Wait for the next one, or until nothing else can happen."""
+    import asyncio
+
+    assert answering.player is not None
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    answering.player.call_at(answering.LAST_US, loop, functools.partial(over.set_result, None))  # once
+    done, left = await wait({*pending, over}, return_when="FIRST_COMPLETED")
+    return done - {over}, left - {over}
 
 
 def _as_many(done: Any, left: Any, told: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:

@@ -1,11 +1,12 @@
 """Keep what a thread saw that looked whether something has come: another's end, a future's result, an event.
 
 How far the others are then is a matter of chance. A replay tells the same: whoever saw that it had not come sees that
-again, and whoever saw that it had waits until it has.
+again, and whoever saw that it had waits until it has; or until nobody is left who could see to that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -31,17 +32,19 @@ def patch(patches: Patches) -> None:
 def patch_futures(module: ModuleType, patches: Patches) -> None:
     """Put ourselves where they look for the result of a piece of work."""
 
-    def wait(future: Any) -> None:
-        try:
-            future.exception()
-        except module.CancelledError:
-            pass
+    def wait(future: Any, seconds: float) -> None:
+        with contextlib.suppress(module.CancelledError, module.TimeoutError):
+            future.exception(seconds)
 
     patches.replace(module.Future, "done", functools.partial(_looking, True, wait))
 
 
-def _looking(come: bool, wait: Callable[[Any], object], original: Any) -> Any:
-    """Make a function that says whether something has come; `come` is what it says then."""
+def _looking(come: bool, wait: Callable[[Any, float], object], original: Any) -> Any:
+    """Make a function that says whether something has come; `come` is what it says then, `wait` waits for it."""
+
+    def comes(thing: Any, seconds: float) -> bool:
+        wait(thing, seconds)
+        return original(thing) is come
 
     @functools.wraps(original)
     def look(self: Any) -> Any:
@@ -53,10 +56,9 @@ def _looking(come: bool, wait: Callable[[Any], object], original: Any) -> Any:
         has_come = original(self) is come
         if has_come and who in seen:
             return come
-        told = None if answering.player is None else answering.player.looked(of, by, pack.lane)
-        if told and not has_come:
-            wait(self)
-        has_come = has_come if told is None else told
+        player = answering.player
+        if player is not None and (told := player.looked(of, by, pack.lane)) is not None:
+            has_come = told and (has_come or player.comes(of, pack.lane, functools.partial(comes, self)))
         if has_come:
             seen.add(who)
             queues.keep_done(place)

@@ -248,7 +248,7 @@ def _exiting(original: Any) -> Any:
                 _keep_handlers_out()
             finally:
                 if answering.player is not None:
-                    answering.player.leaving()
+                    answering.player.report()
                 _seal_all()
                 for recording in forks.recordings():
                     forks.tell_parent(recording)

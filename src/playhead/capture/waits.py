@@ -1,16 +1,19 @@
 """Keep when threads went on that waited for others: what they waited for in vain, and when they were told.
 
-Each is kept with its time, as a read of the lane. A replay lets each of them happen when it is its turn.
+Each is kept with its time, as a read of the lane. A replay lets each of them happen when it is its turn. Who was told
+something in time waits until it is told again, however long that takes; but not when nobody is left who could do so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from playhead.capture import answering, hooks, queues
 from playhead.capture.patches import Patches
@@ -20,6 +23,8 @@ WAITED, NOTIFIED, JOINED = "threading.wait", "threading.notified", "threading.jo
 _THROUGH = frozenset({"threading", "queue", "concurrent", "multiprocessing"})
 _WAIT_FOR = threading.Condition.wait_for.__code__
 _now = time.time_ns
+_SKIPPED_S_MAX = 1e6  # what is longer than this is meant to be for ever
+_T = TypeVar("_T")
 
 
 def patch(patches: Patches) -> None:
@@ -52,7 +57,7 @@ def _wait(original: Any) -> Any:
         if answering.player is not None:
             told = answering.player.waited(of, by, pack.lane)
             if told is not None:
-                return _wait_as_recorded(original, self, told)
+                return _wait_as_recorded(self, timeout, place, told)
         notified = original(self, timeout)
         pack.add(of, by, [bool(notified), _now() // 1000], 24, span)
         return notified
@@ -74,27 +79,51 @@ def _wait_for_notice(original: Any, condition: Any, frame: FrameType) -> Any:
     of, by, pack, span = place
     told = None if answering.player is None else answering.player.waited(of, by, pack.lane)
     if told is not None:
-        _let_others(condition, told[1])
+        _let_others(condition, functools.partial(_player().turn, told[1]))
     pack.add(of, by, [True, _now() // 1000], 24, span)
     return notified
 
 
-def _wait_as_recorded(original: Any, condition: Any, told: list[Any]) -> bool:
+def _wait_as_recorded(condition: Any, timeout: float, place: Any, told: list[Any]) -> bool:
     notified, at_us = told
-    if notified:
-        return bool(original(condition, None))
-    _let_others(condition, at_us)
+    if not notified:
+        _let_others(condition, functools.partial(_player().turn, at_us))
+    elif _is_notified(condition, timeout, place):
+        return True
+    else:
+        hooks.skip(int(min(max(timeout, 0), _SKIPPED_S_MAX) * 1e9))
     return False
 
 
-def _let_others(condition: Any, at_us: int) -> None:
-    """Return when it is time, with the lock that others may have until then."""
-    assert answering.player is not None
+def _is_notified(condition: Any, timeout: float, place: Any) -> bool:
+    """Wait as a condition does, and until nobody can notify us any more.
+
+    Not again and again with a timeout: whoever is notified just after that would not know.
+    """
+    of, _, pack, _ = place
+    waiter = threading.Lock()
+    waiter.acquire()
+    condition._waiters.append(waiter)
+    try:
+        come = lambda seconds: waiter.acquire(timeout=seconds)  # noqa: E731
+        return _let_others(condition, functools.partial(_player().comes, of, pack.lane, come, timeout))
+    finally:
+        with contextlib.suppress(ValueError):  # whoever notifies takes it out
+            condition._waiters.remove(waiter)
+
+
+def _let_others(condition: Any, wait: Callable[[], _T]) -> _T:
+    """Wait for something, with the lock that others may have until then."""
     saved = condition._release_save()
     try:
-        answering.player.turn(at_us)
+        return wait()
     finally:
         condition._acquire_restore(saved)
+
+
+def _player() -> answering.Player:
+    assert answering.player is not None
+    return answering.player
 
 
 def _join(original: Any) -> Any:
@@ -110,8 +139,13 @@ def _join(original: Any) -> Any:
             original(self, timeout)
             pack.add(of, by, [not self.is_alive(), _now() // 1000], 24, span)
         elif told[0]:
-            original(self, None)
-        elif answering.player is not None:
-            answering.player.turn(told[1])
+            _player().comes(of, pack.lane, functools.partial(_ends, original, self), timeout)
+        else:
+            _player().turn(told[1])
 
     return join
+
+
+def _ends(join: Any, thread: Any, seconds: float) -> bool:
+    join(thread, seconds)
+    return not thread.is_alive()

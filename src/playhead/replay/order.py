@@ -11,6 +11,7 @@ import contextlib
 import functools
 import heapq
 import itertools
+import math
 import os
 import time
 from _thread import _count as count_threads
@@ -26,6 +27,7 @@ from playhead.store import forking, syncer
 
 UNRECORDED_US = answering.LAST_US - 2**52  # from here on: timers that nobody recorded, by when they are due
 _ELSEWHERE_S = 0.001  # between looks at what happens in other processes
+_LOOK_S = 0.1  # between looks of one who waits for something else than his turn
 _BUSY_S = 0.0002  # between looks at a process that is at work
 
 
@@ -80,6 +82,25 @@ class Order:
         except BaseException:
             turn.gone = True
             raise
+
+    def until(self, come: Callable[[float], object], patience_s: float, what: str, lane: str) -> bool:
+        """Wait for what came when it was recorded; False where nobody has moved for so long, and it has not.
+
+        `come` waits for so many seconds, and says whether it has come.
+        """
+        if come(0):
+            return True
+        at_rest = allocate_lock()
+        at_rest.acquire()
+        turn = self.add(answering.LAST_US, what, lane, at_rest.release, after_s=math.inf)
+        self.ring()
+        try:
+            while not (self.closed or at_rest.acquire(blocking=False)):
+                if come(_LOOK_S):
+                    return True
+            return bool(come(patience_s))
+        finally:
+            turn.gone = True
 
     def passes(self, at_us: int) -> bool:
         """Say whether nobody else can move, so that it is the turn of whoever asks; then it is that time."""

@@ -305,6 +305,14 @@ class Player:
         found = self.lookup.handed(lane, of, by)
         return None if found is None else found[0]
 
+    def comes(self, of: str, lane: str, come: Callable[[float], object], timeout: float | None = None) -> bool:
+        """Wait for what had come in time then; False where it does not, although nobody can move any more."""
+        patience_s = _limits.IN_VAIN_S if timeout is None else max(0.0, min(timeout, _limits.IN_VAIN_S))
+        if self.order.until(come, patience_s, of, lane):
+            return True
+        self.note_drift(of, f"lane {lane}: waited in vain for what had come when it was recorded")
+        return False
+
     def handed(self, of: str, by: str, lane: str) -> bool | None:
         """Return when it is the turn of a thread to put or get something; False where that was in vain."""
         found = self.lookup.handed(lane, of, by)
@@ -326,10 +334,6 @@ class Player:
     def turn(self, wall_us: int) -> None:
         """Return when it is the turn of something that was recorded at this time since the epoch."""
         self.order.wait(self.tape.elapsed(wall_us))
-
-    def leaving(self) -> None:
-        """Say what became of the tape: this process ends without the usual."""
-        self.report()
 
     def state(self, of: str, by: str, lane: str) -> dict[str, Any] | None:
         """Return the state in which a generator of random numbers was found."""

@@ -17,6 +17,7 @@ _IDLE = (
     "playhead.replay",
     "playhead.store",
     "playhead.capture.queues",
+    "playhead.capture.waits",
     "threading",
     "queue",
     "selectors",
