@@ -69,6 +69,13 @@ def test_it_can_be_done_again_and_again_and_everything_is_as_before(recorded: pl
     assert abs(time.time() - time.time_ns() / 1e9) < 5
 
 
+def test_processes_of_multiprocessing_meet_elsewhere_again_when_it_is_over(recorded: playhead.Run) -> None:
+    from multiprocessing import util
+
+    assert playhead.replay(recorded, agent=agent).faithful
+    assert os.path.isdir(util.get_temp_dir())
+
+
 def test_another_question_is_raised_where_it_is_asked(recorded: playhead.Run) -> None:
     asked["words"] = "good evening"
     with pytest.raises(playhead.DeviationError) as raised:

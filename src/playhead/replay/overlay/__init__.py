@@ -34,6 +34,7 @@ __all__ = ["Before", "Block", "Change", "Overlay", "before", "finder", "install"
 
 _SOCKET_PATH_MAX = 107  # of the system
 _SOCKET_NAME = 30  # what multiprocessing adds: folder and name of a socket
+_MEETING = "mp"  # the folder for them
 
 _present: Overlay | None = None
 
@@ -107,6 +108,7 @@ class Overlay:
         self._databases.uninstall()
         hooks.put_back()
         self._held.restore()
+        self._leave_scratch()
         try:
             here = os.getcwd()
             if here != self._layers.here():
@@ -116,11 +118,19 @@ class Overlay:
 
     def _use_scratch(self, module: ModuleType) -> None:
         """Let processes of multiprocessing meet in the scratch folder: a socket is no file that could be redirected."""
-        folder = self.scratch / "mp"
+        folder = self.scratch / _MEETING
         if len(str(folder)) + _SOCKET_NAME <= _SOCKET_PATH_MAX:
             folder.mkdir(mode=0o700, exist_ok=True)
             config: dict[str, Any] = module.current_process()._config
             config.setdefault("tempdir", str(folder))
+
+    def _leave_scratch(self) -> None:
+        """Let them meet elsewhere again: it will be gone, as is what they made themselves."""
+        module = sys.modules.get("multiprocessing.process")
+        config = {} if module is None else module.current_process()._config
+        folder = config.get("tempdir")
+        if folder is not None and (folder == str(self.scratch / _MEETING) or not os.path.isdir(folder)):
+            del config["tempdir"]
 
     def after_fork(self) -> None:
         """Forget a lock that another thread may have held."""
