@@ -6,6 +6,7 @@ its item when it did; and whoever found a queue empty or full finds it so again.
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
 import threading
@@ -74,26 +75,38 @@ def _get(module: ModuleType, original: Any) -> Any:
 
 
 def _simple(module: ModuleType, original: Any) -> Any:
-    """Make a queue of C one that we see: it has no methods that could be replaced."""
+    """Make a queue of C one that we see: it has no methods that could be replaced.
+
+    Who of those who wait is given which item is decided in C, where nobody can take the time. So that queue only tells
+    that there is one more, and the items are beside it.
+    """
 
     class SimpleQueue(original):  # type: ignore[misc]
-        __slots__ = ()
+        __slots__ = ("_playhead_at", "_playhead_items", "_playhead_lock")
+
+        def __new__(cls, *args: Any, **options: Any) -> Any:
+            self = original.__new__(cls, *args, **options)
+            self._playhead_items = collections.deque()
+            self._playhead_lock = threading.RLock()  # a collected object may put something while we do
+            return self
 
         def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
             place = _place(PUT, sys._getframe(1))
+            act = functools.partial(_put_beside, original, self, item)
             if place is None:
-                original.put(self, item, block, timeout)
+                act()
             else:
-                _hand_over(place, module.Full, functools.partial(_put_stamped, original, self, item))
+                _hand_over(place, module.Full, act)
 
         def put_nowait(self, item: Any) -> None:
             self.put(item)
 
         def get(self, block: bool = True, timeout: float | None = None) -> Any:
             place = _place(GOT, sys._getframe(1))
+            act = functools.partial(_get_beside, original, self, block, timeout)
             if place is None or (block and timeout is not None and timeout < 0):
-                return original.get(self, block, timeout)
-            return _hand_over(place, module.Empty, functools.partial(original.get, self, block, timeout))
+                return act()
+            return _hand_over(place, module.Empty, act)
 
         def get_nowait(self) -> Any:
             return self.get(False)
@@ -103,10 +116,18 @@ def _simple(module: ModuleType, original: Any) -> Any:
     return SimpleQueue
 
 
-def _put_stamped(original: Any, queue: Any, item: Any) -> None:
-    """Take the time before: afterwards somebody may have got it already."""
-    _local.at_us = _now() // 1000
-    original.put(queue, item)
+def _put_beside(original: Any, queue: Any, item: Any) -> None:
+    with queue._playhead_lock:
+        _stamp(queue)
+        queue._playhead_items.append(item)
+    original.put(queue, None)
+
+
+def _get_beside(original: Any, queue: Any, block: bool, timeout: float | None) -> Any:
+    original.get(queue, block, timeout)
+    with queue._playhead_lock:
+        _stamp(queue)
+        return queue._playhead_items.popleft()
 
 
 def _place(of: str, frame: FrameType | None) -> Any:
@@ -165,9 +186,12 @@ def _stamping(original: Any) -> Any:
 
     @functools.wraps(original)
     def change(self: Any, *item: Any) -> Any:
-        at_us = max(_now() // 1000, getattr(self, _STAMP, 0) + 1)
-        setattr(self, _STAMP, at_us)
-        _local.at_us = at_us
+        _stamp(self)
         return original(self, *item)
 
     return change
+
+
+def _stamp(queue: Any) -> None:
+    _local.at_us = at_us = max(_now() // 1000, getattr(queue, _STAMP, 0) + 1)
+    setattr(queue, _STAMP, at_us)
