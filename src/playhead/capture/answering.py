@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from playhead import _limits
+
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
@@ -139,10 +141,11 @@ class Player(Protocol):
     def looked(self, of: str, by: str, lane: str) -> bool | None:
         """Say whether what a thread looked for had come; None for not known."""
 
-    def comes(self, of: str, lane: str, come: Callable[[float], object], timeout: float | None = None) -> bool:
-        """Wait for what had come in time then; False, which is noted, where it does not although nobody moves any more.
+    def comes(self, of: str, lane: str, come: Callable[[float], Any], timeout: float = _limits.IN_VAIN_S) -> Any:
+        """Wait for what had come in time then; what `come` gives back, which waits for so many seconds.
 
-        `come` waits for so many seconds, and says whether it has come. `timeout` is what the program waits for at most.
+        Nothing, which is noted, where it does not come although nobody moves any more. `timeout` is what the program
+        waits for at most.
         """
 
     def handed(self, of: str, by: str, lane: str) -> bool | None:

@@ -6,17 +6,20 @@ first is done first.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import done, lanes, looks, queues
+from playhead.capture import done, hooks, lanes, looks, queues, waits
 from playhead.capture.patches import Patches
 
+_COMPLETED = "futures.as_completed"
 _completing = threading.RLock()
 
 
@@ -28,6 +31,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
         for name in ("set_result", "set_exception"):
             patches.replace(module.Future, name, _set)
         looks.patch_futures(module, patches)
+        waits.patch_futures(module, patches)
         patches.replace(module, "as_completed", functools.partial(_as_completed, module))
         patches.replace(module, "wait", done.wait_in_threads)
     else:
@@ -75,6 +79,13 @@ def _call(future: Any, callbacks: list[Any]) -> None:
 def _as_completed(base: Any, original: Any) -> Any:
     done_states = {base.CANCELLED_AND_NOTIFIED, base.FINISHED}
 
+    def is_ready(rest: Any, seconds: float | None) -> bool:
+        """Wait until one is done: several may be by then, and the one that is told need not be the first."""
+        with contextlib.suppress(base.TimeoutError):
+            next(original(list(rest), seconds))
+            return True
+        return False
+
     @functools.wraps(original)
     def as_completed(fs: Any, timeout: float | None = None) -> Iterator[Any]:
         end = None if timeout is None else time.monotonic() + timeout
@@ -83,14 +94,15 @@ def _as_completed(base: Any, original: Any) -> Any:
         while rest:
             with _completing:
                 ready = [future for future in rest if future._state in done_states]
-            if not ready:
+            place = hooks.here(_COMPLETED, sys._getframe(1)) if hooks.watched and timeout is not None else None
+            if place is not None or not ready:
                 left = None if end is None else max(0.0, end - time.monotonic())
-                try:
-                    next(original(list(rest), left))  # several may be done by now, and this need not be the first
-                except base.TimeoutError:
-                    raise base.TimeoutError(f"{len(rest)} (of {total}) futures unfinished") from None
-                continue
-            for future in sorted(ready, key=done.position):
+                come = functools.partial(is_ready, rest)
+                if not (come(left) if place is None else waits.comes_in_time(place, come, left)):
+                    raise base.TimeoutError(f"{len(rest)} (of {total}) futures unfinished")
+                with _completing:
+                    ready = [future for future in rest if future._state in done_states]
+            for future in sorted(ready, key=done.position)[: len(ready) if place is None else 1]:
                 del rest[future]
                 yield future
 

@@ -96,6 +96,7 @@ def _tell_if_cancelled(future: Any, start: lanes.Start) -> None:
 
     def lane_ended(done: Any) -> None:
         if done.cancelled():
+            _is_deferred([start], lambda: None)  # nobody is to wait for it
             start.tell("cancelled")
 
     future.add_done_callback(lane_ended)
@@ -319,6 +320,7 @@ def _end(item: Any, result: Any) -> None:
     function = getattr(item, "fn", None)
     if isinstance(function, _Marked):
         if result is None:
+            _is_deferred([function.start], lambda: None)
             function.start.tell("error")
         else:
             function.start.end(result.exception)

@@ -151,6 +151,9 @@ def _hand_over(place: Any, failure: type[Exception], act: Any) -> Any:
     except failure:
         keep_failed(place)
         raise
+    except Exception:
+        keep_done(place)  # it raises the same when it is its turn again: that it is shut down
+        raise
     finally:
         _local.inside = before
     keep_done(place, _local.at_us)

@@ -181,13 +181,14 @@ class Lookup:
         if digest is None:
             return None
         if self._contents is None:
-            self._contents = {}
+            contents: dict[str, Any] = {}
             for lane in self._tape.lanes():
                 for number in range(self._tape.packs(lane)):
                     for one in self._tape.reads(lane, number, hidden=True):
                         value = one.value
                         if isinstance(value, dict) and "content" in value and "digest" in value:
-                            self._contents[value["digest"]] = value["content"]
+                            contents[value["digest"]] = value["content"]
+            self._contents = contents  # only now: other threads ask as well
         found = self._contents.get(digest, _NOTHING)
         return None if found is _NOTHING else _bytes(found)
 

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import heapq
 import itertools
-import math
 import os
 import time
 from _thread import _count as count_threads
@@ -27,6 +26,8 @@ from playhead.store import forking, syncer
 
 UNRECORDED_US = answering.LAST_US - 2**52  # from here on: timers that nobody recorded, by when they are due
 _ELSEWHERE_S = 0.001  # between looks at what happens in other processes
+_FOR_EVER_S = 1e6
+_SLOWER = 10  # so many times slower than when it was recorded may a machine be
 _LOOK_S = 0.1  # between looks of one who waits for something else than his turn
 _BUSY_S = 0.0002  # between looks at a process that is at work
 
@@ -60,6 +61,8 @@ class Order:
         self._rest = Rest()
         self._elsewhere: dict[str, tuple[int, Callable[[], bool]]] = {}  # by lane: work in other processes, its end
         self._released_at = time.perf_counter()  # when somebody went on last, in real time
+        self._moved_at = self._released_at  # when somebody did whose turn was recorded
+        self._in_vain = 0.0  # the same, when somebody waited in vain last
         self.closed = False
         self.on_release: Callable[[Turn], None] | None = None
         self.on_stuck: Callable[[], None] | None = None  # called when nobody can go on any more; None for not watched
@@ -83,22 +86,27 @@ class Order:
             turn.gone = True
             raise
 
-    def until(self, come: Callable[[float], object], patience_s: float, what: str, lane: str) -> bool:
-        """Wait for what came when it was recorded; False where nobody has moved for so long, and it has not.
+    def until(self, come: Callable[[float], Any], timeout: float, what: str, lane: str) -> Any:
+        """Wait for what came when it was recorded; return what `come` gives back, which waits for so many seconds.
 
-        `come` waits for so many seconds, and says whether it has come.
+        Who waits has its timeout in recorded time, which passes while nobody works; and then in real time, in case that
+        something goes on which cannot be seen from here.
         """
-        if come(0):
-            return True
-        at_rest = allocate_lock()
-        at_rest.acquire()
-        turn = self.add(answering.LAST_US, what, lane, at_rest.release, after_s=math.inf)
+        if found := come(0):
+            return found
+        over = allocate_lock()
+        over.acquire()
+        at_us = self.now_us + int(min(timeout, _FOR_EVER_S) * 1e6)
+        longest_s = _SLOWER * max(timeout, _limits.IN_VAIN_S)
+        turn = self.add(at_us, what, lane, over.release, after_s=longest_s)
         self.ring()
         try:
-            while not (self.closed or at_rest.acquire(blocking=False)):
-                if come(_LOOK_S):
-                    return True
-            return bool(come(patience_s))
+            while not (self.closed or over.acquire(blocking=False)):
+                if found := come(_LOOK_S):
+                    return found
+            if not (found := come(0.0 if self._in_vain == self._moved_at else min(timeout, _limits.IN_VAIN_S))):
+                self._in_vain = self._moved_at
+            return found
         finally:
             turn.gone = True
 
@@ -218,6 +226,11 @@ class Order:
     def release(self, turn: Turn) -> None:
         """Let somebody go on."""
         self._released_at = time.perf_counter()
+        if turn.due is None:
+            self._moved_at = self._released_at
+        elif self.on_stuck is not None and self._released_at - self._moved_at > _limits.STUCK_S:
+            on_stuck, self.on_stuck = self.on_stuck, None  # what only passes its time, over and over, does not move
+            on_stuck()
         self.reach(turn.at_us)
         if self.on_release is not None:
             self.on_release(turn)
@@ -244,6 +257,7 @@ class Order:
         """Have it looked from now on whether anybody goes on: somebody may wait for what never comes."""
         if self.on_stuck is None and not self.closed:
             self.on_stuck = on_stuck
+            self._moved_at = time.perf_counter()
             self.ring()
 
     def close(self) -> None:

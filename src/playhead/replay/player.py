@@ -305,13 +305,12 @@ class Player:
         found = self.lookup.handed(lane, of, by)
         return None if found is None else found[0]
 
-    def comes(self, of: str, lane: str, come: Callable[[float], object], timeout: float | None = None) -> bool:
-        """Wait for what had come in time then; False where it does not, although nobody can move any more."""
-        patience_s = _limits.IN_VAIN_S if timeout is None else max(0.0, min(timeout, _limits.IN_VAIN_S))
-        if self.order.until(come, patience_s, of, lane):
-            return True
-        self.note_drift(of, f"lane {lane}: waited in vain for what had come when it was recorded")
-        return False
+    def comes(self, of: str, lane: str, come: Callable[[float], Any], timeout: float = _limits.IN_VAIN_S) -> Any:
+        """Wait for what had come in time then; nothing where it does not, although nobody can move any more."""
+        found = self.order.until(come, max(0.0, timeout), of, lane)
+        if not found:
+            self.note_drift(of, f"lane {lane}: waited in vain for what had come when it was recorded")
+        return found
 
     def handed(self, of: str, by: str, lane: str) -> bool | None:
         """Return when it is the turn of a thread to put or get something; False where that was in vain."""

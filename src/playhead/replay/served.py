@@ -34,7 +34,7 @@ class Served:
         self._player = player
         self.counts: dict[str, dict[str, int]] = {}  # by sort of source: how many were served, from where
         self.identities: dict[str, tuple[int, int]] = {}  # by path: number and device, as last told
-        self._last: dict[tuple[str, str, str], Any] = {}  # of clocks: what somebody was told the last time
+        self._last: dict[tuple[str, str, str], Any] = {}  # of clocks: what somebody was told last, and when
 
     def answer(
         self, of: str, by: str, pack: Any, what: int, owner: Any, args: tuple[Any, ...], named: dict[str, Any] | None
@@ -59,16 +59,18 @@ class Served:
         if found is None:
             self._count(name, "extra")
             self._player.note_drift(name, f"{by}, lane {lane}: asked more often than recorded")
-            last = self._last.get((lane, name, by))
+            last, then_us = self._last.get((lane, name, by), (None, 0))
             if what in _CLOCKS and isinstance(last, int):
-                self._last[lane, name, by] = last + _LATER_NS
-                return last + _LATER_NS
+                now_us = self._player.order.now_us
+                later = last + max(_LATER_NS, (now_us - then_us) * 1000)
+                self._last[lane, name, by] = later, now_us
+                return later
             return NotImplemented
         self._count(name, "drifted" if found.drifted else "served")
         if found.drifted:
             self._player.note_drift(name, f"{by}, lane {lane}: what another lane was told")
         if what in _CLOCKS:
-            self._last[lane, name, by] = found.value
+            self._last[lane, name, by] = found.value, self._player.order.now_us
         return found.value
 
     def _call(
