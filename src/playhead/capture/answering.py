@@ -11,8 +11,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from playhead import _limits
-
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
@@ -138,14 +136,14 @@ class Player(Protocol):
     def waited(self, of: str, by: str, lane: str) -> list[Any] | None:
         """Say how a wait of a thread ended: whether it had what it waited for, and when; None for not known."""
 
-    def looked(self, of: str, by: str, lane: str) -> bool | None:
-        """Say whether what a thread looked for had come; None for not known."""
+    def looked(self, of: str, by: str, lane: str) -> tuple[bool, int | None] | None:
+        """Say whether what a thread looked for had come, and when it saw that; None for not known."""
 
-    def comes(self, of: str, lane: str, come: Callable[[float], Any], timeout: float = _limits.IN_VAIN_S) -> Any:
-        """Wait for what had come in time then; what `come` gives back, which waits for so many seconds.
+    def comes(self, of: str, lane: str, come: Callable[[float], Any], wall_us: int, timeout: float | None) -> Any:
+        """Wait for what had come then, at this time since the epoch; what `come` gives back, which waits some seconds.
 
         Nothing, which is noted, where it does not come although nobody moves any more. `timeout` is what the program
-        waits for at most.
+        waits for at most, if it says that.
         """
 
     def handed(self, of: str, by: str, lane: str) -> bool | None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from playhead import _limits
 from playhead.capture import answering, hooks
 
 NUMBER = "_playhead_number"  # where a task or future keeps that it was the n-th to be done
@@ -67,7 +66,7 @@ def wait_in_threads(original: Any) -> Any:
             found = original(fs, timeout, return_when)
         else:
             more = _More(original, original(fs, None if timeout is None else 0, return_when), told[0])
-            player.comes(of, pack.lane, more.come, _limits.IN_VAIN_S if timeout is None else timeout)
+            player.comes(of, pack.lane, more.come, told[1], timeout)
             found = more.found
             if found.not_done:
                 player.turn(told[1])

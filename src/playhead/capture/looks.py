@@ -58,7 +58,10 @@ def _looking(come: bool, wait: Callable[[Any, float], object], original: Any) ->
             return come
         player = answering.player
         if player is not None and (told := player.looked(of, by, pack.lane)) is not None:
-            has_come = told and (has_come or player.comes(of, pack.lane, functools.partial(comes, self)))
+            had_come, wall_us = told
+            if had_come and wall_us is not None and not has_come:
+                has_come = player.comes(of, pack.lane, functools.partial(comes, self), wall_us, None)
+            has_come = had_come and has_come
         if has_come:
             seen.add(who)
             queues.keep_done(place)

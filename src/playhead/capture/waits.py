@@ -91,7 +91,7 @@ def comes_in_time(place: Any, come: Callable[[Any], Any], timeout: float | None,
     _let_others(condition, turn) if condition is not None else turn()
     if not told[0]:
         return None
-    return come(None) if timeout is None else player.comes(of, pack.lane, come, timeout)
+    return come(None) if timeout is None else player.comes(of, pack.lane, come, told[1], timeout)
 
 
 def _wait_for_event(original: Any) -> Any:
@@ -147,7 +147,7 @@ def _wait(original: Any) -> Any:
         of, by, pack, span = place
         told = None if answering.player is None else answering.player.waited(of, by, pack.lane)
         if told is not None:
-            notified = bool(told[0]) and _is_notified(self, timeout, place)
+            notified = bool(told[0]) and _is_notified(self, place, told[1], timeout)
             _let_others(self, functools.partial(_player().turn, told[1]))
             return notified
         notified = original(self, timeout)
@@ -178,7 +178,7 @@ def _wait_for_notice(original: Any, condition: Any, frame: FrameType) -> Any:
     return notified
 
 
-def _is_notified(condition: Any, timeout: float, place: Any) -> bool:
+def _is_notified(condition: Any, place: Any, wall_us: int, timeout: float) -> bool:
     """Wait as a condition does, and until nobody can notify us any more.
 
     Not again and again with a timeout: whoever is notified just after that would not know.
@@ -189,7 +189,7 @@ def _is_notified(condition: Any, timeout: float, place: Any) -> bool:
     condition._waiters.append(waiter)
     try:
         come = lambda seconds: waiter.acquire(timeout=seconds)  # noqa: E731
-        return bool(_let_others(condition, functools.partial(_player().comes, of, pack.lane, come, timeout)))
+        return bool(_let_others(condition, lambda: _player().comes(of, pack.lane, come, wall_us, timeout)))
     finally:
         with contextlib.suppress(ValueError):  # whoever notifies takes it out
             condition._waiters.remove(waiter)

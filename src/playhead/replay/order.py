@@ -86,17 +86,17 @@ class Order:
             turn.gone = True
             raise
 
-    def until(self, come: Callable[[float], Any], timeout: float, what: str, lane: str) -> Any:
-        """Wait for what came when it was recorded; return what `come` gives back, which waits for so many seconds.
+    def until(self, come: Callable[[float], Any], at_us: int, timeout: float, what: str, lane: str) -> Any:
+        """Wait for what had come by a recorded time; return what `come` gives back, which waits for so many seconds.
 
-        Who waits has its timeout in recorded time, which passes while nobody works; and then in real time, in case that
-        something goes on which cannot be seen from here.
+        Who waits has its timeout from then on in recorded time, which passes while nobody works; and after that in real
+        time, in case that something goes on which cannot be seen from here.
         """
         if found := come(0):
             return found
         over = allocate_lock()
         over.acquire()
-        at_us = self.now_us + int(min(timeout, _FOR_EVER_S) * 1e6)
+        at_us = max(at_us, self.now_us) + int(min(timeout, _FOR_EVER_S) * 1e6)
         longest_s = _SLOWER * max(timeout, _limits.IN_VAIN_S)
         turn = self.add(at_us, what, lane, over.release, after_s=longest_s)
         self.ring()

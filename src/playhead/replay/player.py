@@ -300,14 +300,14 @@ class Player:
         found = self.lookup.own(lane, of, by)
         return None if found is None else list(found)
 
-    def looked(self, of: str, by: str, lane: str) -> bool | None:
-        """Say whether what a thread looked for had come."""
-        found = self.lookup.handed(lane, of, by)
-        return None if found is None else found[0]
+    def looked(self, of: str, by: str, lane: str) -> tuple[bool, int | None] | None:
+        """Say whether what a thread looked for had come, and when it saw that."""
+        return self.lookup.handed(lane, of, by)
 
-    def comes(self, of: str, lane: str, come: Callable[[float], Any], timeout: float = _limits.IN_VAIN_S) -> Any:
-        """Wait for what had come in time then; nothing where it does not, although nobody can move any more."""
-        found = self.order.until(come, max(0.0, timeout), of, lane)
+    def comes(self, of: str, lane: str, come: Callable[[float], Any], wall_us: int, timeout: float | None) -> Any:
+        """Wait for what had come then; nothing where it does not, although nobody can move any more."""
+        timeout = _limits.IN_VAIN_S if timeout is None else max(0.0, timeout)
+        found = self.order.until(come, self.tape.elapsed(wall_us), timeout, of, lane)
         if not found:
             self.note_drift(of, f"lane {lane}: waited in vain for what had come when it was recorded")
         return found

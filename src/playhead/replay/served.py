@@ -34,7 +34,7 @@ class Served:
         self._player = player
         self.counts: dict[str, dict[str, int]] = {}  # by sort of source: how many were served, from where
         self.identities: dict[str, tuple[int, int]] = {}  # by path: number and device, as last told
-        self._last: dict[tuple[str, str, str], Any] = {}  # of clocks: what somebody was told last, and when
+        self._last: dict[tuple[str, str, str], Any] = {}  # of clocks: told last, when, how often since
 
     def answer(
         self, of: str, by: str, pack: Any, what: int, owner: Any, args: tuple[Any, ...], named: dict[str, Any] | None
@@ -59,19 +59,26 @@ class Served:
         if found is None:
             self._count(name, "extra")
             self._player.note_drift(name, f"{by}, lane {lane}: asked more often than recorded")
-            last, then_us = self._last.get((lane, name, by), (None, 0))
-            if what in _CLOCKS and isinstance(last, int):
-                now_us = self._player.order.now_us
-                later = last + max(_LATER_NS, (now_us - then_us) * 1000)
-                self._last[lane, name, by] = later, now_us
-                return later
-            return NotImplemented
+            return self._later(lane, name, by) if what in _CLOCKS else NotImplemented
         self._count(name, "drifted" if found.drifted else "served")
         if found.drifted:
             self._player.note_drift(name, f"{by}, lane {lane}: what another lane was told")
         if what in _CLOCKS:
-            self._last[lane, name, by] = found.value, self._player.order.now_us
+            self._last[lane, name, by] = found.value, self._player.order.now_us, 0
         return found.value
+
+    def _later(self, lane: str, name: str, by: str) -> Any:
+        """Return what a clock says that was asked more often than recorded: later, by what was slept since at least.
+
+        The more, the later: somebody may do nothing but look at it.
+        """
+        last, then_us, times = self._last.get((lane, name, by), (None, 0, 0))
+        if not isinstance(last, int):
+            return NotImplemented
+        now_us = self._player.order.now_us
+        later = last + max(_LATER_NS * (1 + times // 1000), (now_us - then_us) * 1000)
+        self._last[lane, name, by] = later, now_us, times + 1
+        return later
 
     def _call(
         self, of: str, by: str, lane: str, owner: Any, args: tuple[Any, ...], named: dict[str, Any] | None
