@@ -125,6 +125,7 @@ STALLS_KEPT_MAX: Final = 100  # places where a replay let somebody go on out of 
 DEVIATIONS_RAISED_MAX: Final = 1000  # in a program that catches each and asks again, until its replay is ended
 STUCK_S: Final = 5.0  # in which nothing moves in a program that has deviated, until its replay is ended
 IN_VAIN_S: Final = 10.0  # in which nothing moves, until whoever waits for what had come in time is told that it has not
+SLOWER_MAX: Final = 10  # times as long as that, or as its timeout, while somebody works: a machine may be slow
 BUSY_S_MAX: Final = 2.0  # of work of a replayed program, after which whoever waits for his turn goes on beside it
 BLOCKED_KEPT_MAX: Final = 1000  # attempts to touch the world that are listed in the report of a replay
 PLACES_KEPT_MAX: Final = 20_000  # events, and lines of output, of a replay whose line in the program is remembered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import sys
 from pathlib import Path
 
@@ -201,5 +202,37 @@ RACES = {
 @pytest.mark.parametrize("program", RACES.values(), ids=RACES)
 def test_a_race_for_a_queue_ends_as_it_did(tmp_path: Path, program: str) -> None:
     recorded = record(tmp_path, program)
+    for _ in range(_TIMES):
+        recorded.faithful()
+
+
+@pytest.mark.skipif(not hasattr(queue, "ShutDown"), reason="queues are shut down from Python 3.13 on")
+def test_a_queue_that_was_shut_down_is_again(tmp_path: Path) -> None:
+    recorded = record(
+        tmp_path,
+        """
+        import queue, threading, time
+        jobs, others, log = queue.Queue(), queue.Queue(), []
+        def work():
+            try:
+                while True:
+                    log.append(jobs.get())
+            except queue.ShutDown:
+                log.append("shut down")
+            try:
+                others.get(timeout=0.05)
+            except queue.Empty:
+                log.append("empty")
+        thread = threading.Thread(target=work)
+        thread.start()
+        for job in range(3):
+            jobs.put(job)
+            time.sleep(0.01)
+        jobs.shutdown()
+        thread.join()
+        print(log)
+        """,
+    )
+    assert recorded.output == "[0, 1, 2, 'shut down', 'empty']\n"
     for _ in range(_TIMES):
         recorded.faithful()

@@ -124,7 +124,7 @@ async def _more_in_loop(wait: Any, pending: Any) -> tuple[set[Any], set[Any]]:
     assert answering.player is not None
     loop = asyncio.get_running_loop()
     over = loop.create_future()
-    answering.player.call_at(answering.LAST_US, loop, functools.partial(over.set_result, None))  # once
+    answering.player.call_at(answering.LAST_US, loop, functools.partial(over.set_result, None))
     done, left = await wait({*pending, over}, return_when="FIRST_COMPLETED")
     return done - {over}, left - {over}
 

@@ -26,8 +26,7 @@ from playhead.store import forking, syncer
 
 UNRECORDED_US = answering.LAST_US - 2**52  # from here on: timers that nobody recorded, by when they are due
 _ELSEWHERE_S = 0.001  # between looks at what happens in other processes
-_FOR_EVER_S = 1e6
-_SLOWER = 10  # so many times slower than when it was recorded may a machine be
+_FOR_EVER_S = 1e6  # a timeout that is longer is meant to be for ever
 _LOOK_S = 0.1  # between looks of one who waits for something else than his turn
 _BUSY_S = 0.0002  # between looks at a process that is at work
 
@@ -97,7 +96,7 @@ class Order:
         over = allocate_lock()
         over.acquire()
         at_us = max(at_us, self.now_us) + int(min(timeout, _FOR_EVER_S) * 1e6)
-        longest_s = _SLOWER * max(timeout, _limits.IN_VAIN_S)
+        longest_s = _limits.SLOWER_MAX * max(timeout, _limits.IN_VAIN_S)
         turn = self.add(at_us, what, lane, over.release, after_s=longest_s)
         self.ring()
         try:
