@@ -447,6 +447,58 @@ except Refused as error:
     )
 
 
+def test_what_a_body_prints_is_counted_from_its_event_however_slow_the_recorder_was_then(tmp_path: Path) -> None:
+    out = check(
+        tmp_path,
+        """
+from playhead.capture import repeats
+
+late = iter([0, 5_000_000])  # what is counted up to between the event of a call and its body
+
+def slowly(*args, inside=repeats.inside):
+    sum(range(next(late, 0)))
+    return inside(*args)
+
+repeats.inside = slowly
+
+@playhead.tool
+async def slow(number, seconds):
+    ran("slow")
+    await asyncio.sleep(seconds)
+    sys.stdout.write(f"done {number}\\n")
+    await asyncio.sleep(0.05)
+
+async def main():
+    await asyncio.gather(slow(1, 0.06), slow(2, 0.05))
+
+asyncio.run(main())
+""",
+        "slow slow",
+    )
+    assert out == b"done 1\ndone 2\n"
+
+
+def test_what_bodies_print_in_turns_is_printed_in_turns(tmp_path: Path) -> None:
+    out = check(
+        tmp_path,
+        """
+@playhead.tool
+async def count(name):
+    ran("count")
+    for number in range(3):
+        print(name, number)
+        await asyncio.sleep(0)  # far less than the pieces of one text may be apart
+
+async def main():
+    await asyncio.gather(count("a"), count("b"))
+
+asyncio.run(main())
+""",
+        "count count",
+    )
+    assert out == b"a 0\nb 0\na 1\nb 1\na 2\nb 2\n"
+
+
 def test_what_bodies_print_is_printed_in_their_place(tmp_path: Path) -> None:
     out = check(
         tmp_path,

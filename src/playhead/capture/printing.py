@@ -14,24 +14,25 @@ from typing import Any
 
 from playhead.capture.scope import ambient, muted
 
-_now = time.time_ns
+_wall_ns, _monotonic_ns = time.time_ns, time.monotonic_ns
 _TOGETHER_US = 1000  # what is written within this time is one piece: `print` writes its end apart
 
 
 class Printed:
     """What one call of a tool printed: when, counted from its beginning, after how many items, where, and the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, began_us: int) -> None:
         self.pieces: list[list[Any]] = []
         self.yielded: Callable[[], int] = int
-        self._began = _now()
+        self._began_us = began_us
 
     def add(self, stream: str, text: str) -> None:
         """Keep a piece."""
-        at_us, after = (_now() - self._began) // 1000, self.yielded()
+        at_us, after = self._elapsed_us(), self.yielded()
         last = self.pieces[-1] if self.pieces else None
         if (
             last is not None
+            and _spoke is self
             and last[1:3] == [after, stream]
             and at_us - last[0] < _TOGETHER_US
             and type(last[3]) is str
@@ -42,20 +43,24 @@ class Printed:
 
     def add_parts(self, stream: str, parts: list[list[int]]) -> None:
         """Keep what a process wrote there that the tool has started: parts of the program's output, by their place."""
-        self.pieces.append([(_now() - self._began) // 1000, self.yielded(), stream, parts])
+        self.pieces.append([self._elapsed_us(), self.yielded(), stream, parts])
+
+    def _elapsed_us(self) -> int:
+        return _monotonic_ns() // 1000 - self._began_us
 
 
 here: ContextVar[Printed | None] = ContextVar("playhead_printed", default=None)
 _watched: list[Any] = []  # the streams
+_spoke: Printed | None = None  # who printed last; None for somebody else
 
 
 def now_us() -> int:
     """Return the time, for those who stand between the program and what it calls: it is not the program that asks."""
-    return _now() // 1000
+    return _wall_ns() // 1000
 
 
-def begun() -> Printed | None:
-    """Return where to keep what a tool prints that begins here; None where nobody asks, or another one does."""
+def begun(at_us: int) -> Printed | None:
+    """Return where to keep what a tool prints that began then; None where nobody asks, or another one does."""
     if ambient() is None or here.get() is not None:
         return None
     for name in ("stdout", "stderr"):
@@ -63,16 +68,18 @@ def begun() -> Printed | None:
         if stream is not None and not any(stream is one for one in _watched):
             _watched.append(stream)
             stream.write = _writing(stream.write, name)
-    return Printed()
+    return Printed(at_us)
 
 
 def _writing(original: Any, name: str) -> Any:
     @functools.wraps(original)
     def write(text: str) -> Any:
+        global _spoke
         done = original(text)
         kept = here.get()
         if kept is not None:
             kept.add(name, text)
+        _spoke = kept
         return done
 
     return write

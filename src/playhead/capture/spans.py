@@ -16,6 +16,7 @@ from playhead.capture.answered import Outcome
 from playhead.capture.around import around
 from playhead.capture.scope import Lane, Scope, current, live
 from playhead.event import kinds
+from playhead.event.keys import ASKED
 from playhead.event.plain import describe_error
 
 P = ParamSpec("P")
@@ -69,8 +70,11 @@ class Span:
         scope = self._outside = live()
         self.span = self._inside = None
         if scope is not None:
-            self.span = scope.recording.emit(self.opening(scope), parent=scope.span)
+            self.span = self._emit_opening(scope)
             self._inside = scope.inside(self.span)
+
+    def _emit_opening(self, scope: Scope) -> str | None:
+        return scope.recording.emit(self.opening(scope), parent=scope.span)
 
     def end(self, error: BaseException | None = None) -> None:
         """Record the closing event."""
@@ -250,6 +254,7 @@ class ToolCall(Span):
         self._counted = (0, 0)  # children of its lane, and timers, when it began
         self._replayed: Outcome | None = None
         self._around_tool: str | None = None
+        self._began_us = 0
         self._printed: printing.Printed | None = None
         self._printing: Token[printing.Printed | None] | None = None
 
@@ -260,6 +265,16 @@ class ToolCall(Span):
             call, asked_by = turns.running(self._name, self._arguments, call, scope)
         return kinds.ToolCalled(
             name=self._name, input=self._arguments, effects=self._effects, call=call, asked_by=asked_by
+        )
+
+    def _emit_opening(self, scope: Scope) -> str | None:
+        def began(at_us: int) -> None:
+            self._began_us = at_us  # what it prints is counted from here: a replay puts that in order with the rest
+
+        payload = self.opening(scope)
+        fields, keyed = kinds.as_fields(payload), ASKED[payload.KIND]
+        return scope.recording.emit_fields(
+            payload.KIND, fields, parent=scope.span, opens=True, keyed=keyed, on_written=began
         )
 
     def end(self, error: BaseException | None = None) -> None:
@@ -323,7 +338,7 @@ class ToolCall(Span):
             if scope is not None and self.span is not None:
                 scope.recording.turns.tools[self.span] = self
                 self._around_tool = repeats.inside(scope.lane, self.span)
-                self._printed = printing.begun() if answering.player is None else None
+                self._printed = printing.begun(self._began_us) if answering.player is None else None
                 if self._printed is not None:
                     self._printed.yielded = lambda: self.yielded
         if scope is not None and any(effect != "read" for effect in self._effects):
