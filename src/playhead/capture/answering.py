@@ -188,6 +188,8 @@ class Player(Protocol):
     def file(self, of: str, by: str, lane: str, path: str, *, sure: bool = True) -> dict[str, Any] | None:
         """Say what a file was when the agent opened it: `content` (bytes) or `error` (`ENOENT`); None for not known.
 
+        With an error, whether it is `written` by now by somebody else, for whom it is to stay.
+
         `sure` says that the program opens it now, whatever was recorded; else nobody is told that it is not known.
         """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from playhead import _limits
+from playhead.capture import scope
 from playhead.replay.where import agents_line, at_line
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ class Own:
         self._player = player
         self.touches = 0  # answers of tools and processes, which may have changed files
         self._written: dict[str, int] = {}  # by file: how many of these had been given when it was written
+        self._lanes: dict[str, str] = {}  # by file: who wrote it last
+        self._then: set[str] | None = None  # the files that the recorded program wrote
         # Files that were added to: how much was there, which need not be what was there then, and whether such an
         # answer was given before, so that some of it may be theirs.
         self._added: dict[str, tuple[int, bool]] = {}
@@ -33,12 +36,25 @@ class Own:
         elif not self.has(path):
             self._added[path] = (self._added.get(path, (after,))[0], self.touches > 0)
         self._written[path] = self.touches
+        self._lanes[path] = scope.lane_path()
         if path in self._lines or len(self._lines) < _limits.WRITTEN_FILES_MAX:
             self._lines[path] = agents_line(sys._getframe(1))
 
     def has(self, path: str) -> bool:
         """Say whether a file is as the program wrote it: nothing was answered since that might have changed it."""
         return self._written.get(path) == self.touches
+
+    def is_anothers(self, path: str) -> bool:
+        """Say whether another lane wrote a file here that was written in the recording, too.
+
+        Then the tape knows best who has seen that, and when: how long a thread took to write it is not on record.
+        """
+        if self._lanes.get(path, lane := scope.lane_path()) == lane:
+            return False
+        if self._then is None:
+            effects = self._player.folders.effects(self._player.tape.effects())
+            self._then = {effect["target"] for effect in effects if effect["what"] == "file.written"}
+        return path in self._then
 
     def all_of(self, path: str) -> bool:
         """Say whether a file is as the program wrote it, and nobody else has a part in it."""
@@ -54,6 +70,8 @@ class Own:
         clean = bytes if recording is None else recording.clean
         if recorded in (own, clean(own)) or (path in self._added and self._added_so(path, own, recorded, clean)):
             return False
+        if self.is_anothers(path) and (clean(own).startswith(recorded) or recorded.startswith(clean(own))):
+            return False  # it is being written: only how far that is differs
         if path not in self._other:
             self._other.add(path)
             line = agents_line(sys._getframe(1))

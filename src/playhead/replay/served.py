@@ -125,7 +125,8 @@ class Served:
 
     def _is_own(self, path: str, value: dict[str, Any]) -> bool:
         """Say whether the program has written a file that is not what was recorded of it then."""
-        if not self._player.own.all_of(path):
+        own = self._player.own
+        if not own.all_of(path) or own.is_anothers(path):
             return False
         try:
             size = os.stat(path).st_size
@@ -220,7 +221,7 @@ class Served:
             self._player.note_drift(of, f"{by}, lane {lane}: {path}, which was not opened when it was recorded")
             return None
         if "error" in found.value:
-            return {"error": found.value["error"]}
+            return {"error": found.value["error"], "written": self._player.own.is_anothers(path)}
         content = self._player.lookup.content(found.value)
         if content is None:
             raise DeviationError(f"the content of {path} was not kept: it cannot be read again")

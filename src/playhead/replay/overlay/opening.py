@@ -153,7 +153,7 @@ class Opening:
                     return self._told.beside(path, told["content"])
             return self._told.put(path, told["content"])
         number = getattr(errno, str(told.get("error")), None)
-        if number in (errno.ENOENT, errno.ENOTDIR):
+        if number in (errno.ENOENT, errno.ENOTDIR) and (creates or not told.get("written")):
             self._told.absent(path)
         elif number == errno.EISDIR:
             self._told.put_folder(path)

@@ -1,0 +1,75 @@
+"""In a replay a program sees its own files as it did then, also where another thread of it was slow to write them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.replay.again import record
+
+
+@pytest.mark.parametrize("look", ["os.path.exists(path)", "os.stat(path)", "open(path).close()"])
+def test_a_file_that_another_thread_was_slow_to_write_is_seen_at_the_same_look(tmp_path: Path, look: str) -> None:
+    """In a replay nothing is slow, and the file is there sooner than it was."""
+    recorded = record(
+        tmp_path,
+        f"""
+        import os, threading, time
+        path = os.path.abspath("ready")
+
+        def write():
+            time.sleep(0.02)
+            for _ in range(5_000_000):
+                pass
+            with open(path, "w") as file:
+                file.write("ready")
+
+        def is_there():
+            try:
+                return {look} is not False
+            except FileNotFoundError:
+                return False
+
+        threading.Thread(target=write).start()
+        looks = 0
+        while not is_there():
+            looks += 1
+            time.sleep(0.01)
+        print(looks)
+        """,
+    )
+    (tmp_path / "ready").unlink()
+    found = recorded.faithful()
+    assert int(found.output) > 3
+    assert not (tmp_path / "ready").exists()
+
+
+def test_a_file_is_read_as_far_as_another_thread_had_written_it(tmp_path: Path) -> None:
+    program = """
+        import threading, time
+
+        def write():
+            for number in range(3):
+                time.sleep(0.01)
+                for _ in range(1_000_000):
+                    pass
+                with open("log", "a" if number else "w") as file:
+                    file.write(f"line {number}\\n")
+
+        threading.Thread(target=write).start()
+        read = ""
+        while len(read) < 21:
+            time.sleep(0.01)
+            try:
+                with open("log") as file:
+                    read = file.read()
+            except FileNotFoundError:
+                pass
+            print(len(read))
+        """
+    recorded = record(tmp_path, program)
+    (tmp_path / "log").unlink()
+    recorded.faithful()
+    (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("line", "word"))
+    assert "written with another content" in recorded.replay().first["text"]
