@@ -19,11 +19,12 @@ class Lane:
     What begins when chance has it, as the workers of a pool do, is counted apart: `0.0.1`, `0.0.2`.
     """
 
-    __slots__ = ("_aside", "_children", "name", "path", "reads", "spawned", "tap", "timers", "writes")
+    __slots__ = ("_aside", "_children", "name", "names", "path", "reads", "spawned", "tap", "timers", "writes")
 
     def __init__(self, path: str = "0", tap: Any = None) -> None:
         self.path = path
         self.name = ""  # that the agent gave to what runs in it
+        self.names: Any = None  # of temporary files, where it makes some
         self.timers = 0  # that were set in it
         self.writes = 0  # to the outputs of the program, as far as they are counted
         self.tap = tap  # where the run keeps what its lanes read; None where it does not

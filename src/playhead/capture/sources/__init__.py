@@ -9,7 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from playhead.capture import forks, guard
+from playhead.capture import forks, guard, temporary
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.capture.sources import alarms, clocks, files, generators, loops, stdin, variables
@@ -30,7 +30,7 @@ def watch_all() -> None:
     stdin.watch()
     alarms.watch()
     variables.patch(_patches)
-    arriving = {**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING}
+    arriving = {**clocks.ARRIVING, **generators.ARRIVING, **files.ARRIVING, **loops.ARRIVING, **temporary.ARRIVING}
     _arriving = AfterImport({name: partial(_watch, hook) for name, hook in arriving.items()})
     _arriving.install()
 
@@ -44,6 +44,7 @@ def unwatch_all() -> None:
     _unlike.clear()
     files.unwatch()
     loops.unwatch()
+    temporary.unwatch()
     _patches.restore()
 
 
