@@ -159,12 +159,18 @@ def set_ambient(given: Ambient | None) -> None:
     _ambient = given
 
 
-def lane_path() -> str:
-    """Return the path of the lane that runs here; empty where nothing is recorded."""
-    found, process = current.get(), ambient()
+def lane_here() -> Lane | None:
+    """Return the lane that runs here; None where nothing is recorded."""
+    found = current.get()
     if found is not None:
-        return found.lane.path
-    return "" if process is None else process.lane_here().path
+        return found.lane
+    return None if _ambient is None else _ambient.lane_here()
+
+
+def lane_path() -> str:
+    """Return its path; empty where nothing is recorded."""
+    lane = lane_here()
+    return "" if lane is None else lane.path
 
 
 def lane_in(recording: Recording) -> Lane:

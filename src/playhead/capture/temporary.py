@@ -40,11 +40,11 @@ def _arrived(module: ModuleType) -> None:
 
         return _get_candidate_names
 
-    def in_silence(original: Callable[[], str]) -> Any:
-        def _get_default_tempdir() -> str:
+    def in_silence(original: Callable[..., str]) -> Any:
+        def _get_default_tempdir(*args: Any, **options: Any) -> str:  # newer ones take a list of folders
             asking = sys._getframe(1)
             named[:] = filter(None, (variables.told(name, asking) for name in _VARIABLES))
-            return original()
+            return original(*args, **options)
 
         return _get_default_tempdir
 
@@ -61,10 +61,7 @@ def _arrived(module: ModuleType) -> None:
 
 def _lane() -> scope.Lane | None:
     """Return the lane that runs here, if what it reads is kept."""
-    if scope.muted.get():
-        return None
-    found, process = scope.current.get(), scope.ambient()
-    lane = found.lane if found is not None else None if process is None else process.lane_here()
+    lane = None if scope.muted.get() else scope.lane_here()
     return None if lane is None or lane.reads is None else lane
 
 

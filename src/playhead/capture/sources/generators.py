@@ -51,9 +51,7 @@ def _torch(module: ModuleType, pack: Any, span: str | None) -> None:
 
 
 def _here() -> tuple[Any, str | None] | None:
-    found = scope.current.get()
-    process = scope.ambient()
-    lane = found.lane if found is not None else None if process is None else process.lane_here()
+    found, lane = scope.current.get(), scope.lane_here()
     if lane is None or lane.reads is None:
         return None
     return lane.reads, None if found is None else found.span
