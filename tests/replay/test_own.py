@@ -73,3 +73,39 @@ def test_a_file_is_read_as_far_as_another_thread_had_written_it(tmp_path: Path) 
     recorded.faithful()
     (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("line", "word"))
     assert "written with another content" in recorded.replay().first["text"]
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_more_of_a_file_than_was_written_then_is_named(tmp_path: Path, alive: bool) -> None:
+    """Of one who has ended it is a change; of one who has not it may be that, or that it was slower then."""
+    program = f"""
+        import os, threading
+        written, read = threading.Event(), threading.Event()
+
+        def write():
+            with open("part", "w") as file:
+                file.write("line")
+            written.set()
+            if {alive}:
+                read.wait()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        written.wait()
+        if not {alive}:
+            thread.join()
+        with open("part") as file:
+            print(file.read(), os.stat("part").st_size)
+        os.unlink("part")
+        read.set()
+        thread.join()
+        """
+    recorded = record(tmp_path, program)
+    assert recorded.output == "line 4\n"
+    assert not recorded.faithful().report["surface"]["drift"]
+    (tmp_path / "program.py").write_text(textwrap.dedent(program).replace('"line"', '"lines"'))
+    found = recorded.replay()
+    if alive:
+        assert {"files"} == {one["source"] for one in found.report["surface"]["drift"]}
+    else:
+        assert "written with another content" in found.first["text"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 from playhead.capture import scope
@@ -32,7 +32,7 @@ def _arrived(module: ModuleType) -> None:
     def own_names(original: Callable[[], Any]) -> Any:
         def _get_candidate_names() -> Any:
             lane = _lane()
-            if lane is None or type(module._name_sequence or shared()) is not shared:
+            if lane is None or type(module._name_sequence) not in (shared, NoneType):
                 return original()  # nobody watches, or the program has names of its own
             if lane.names is None:
                 lane.names = shared()

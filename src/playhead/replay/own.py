@@ -45,16 +45,23 @@ class Own:
         return self._written.get(path) == self.touches
 
     def is_anothers(self, path: str) -> bool:
-        """Say whether another lane wrote a file here that was written in the recording, too.
+        """Say whether another lane, which has not ended, wrote a file here that was written in the recording, too.
 
         Then the tape knows best who has seen that, and when: how long a thread took to write it is not on record.
         """
-        if self._lanes.get(path, lane := scope.lane_path()) == lane:
+        writer, player = self._lanes.get(path), self._player
+        if writer is None or writer == scope.lane_path():
+            return False
+        if player.lookup.ended.get(writer, sys.maxsize) <= player.order.now_us:
             return False
         if self._then is None:
-            effects = self._player.folders.effects(self._player.tape.effects())
+            effects = player.folders.effects(player.tape.effects())
             self._then = {effect["target"] for effect in effects if effect["what"] == "file.written"}
         return path in self._then
+
+    def note_race(self, path: str) -> None:
+        """Note that the tape tells of a file of another lane what it is not now."""
+        self._player.note_drift("files", f"{path}: another lane had written more of it, or less, when it was recorded")
 
     def all_of(self, path: str) -> bool:
         """Say whether a file is as the program wrote it, and nobody else has a part in it."""
@@ -71,7 +78,8 @@ class Own:
         if recorded in (own, clean(own)) or (path in self._added and self._added_so(path, own, recorded, clean)):
             return False
         if self.is_anothers(path) and (clean(own).startswith(recorded) or recorded.startswith(clean(own))):
-            return False  # it is being written: only how far that is differs
+            self.note_race(path)
+            return False
         if path not in self._other:
             self._other.add(path)
             line = agents_line(sys._getframe(1))

@@ -126,13 +126,20 @@ class Served:
     def _is_own(self, path: str, value: dict[str, Any]) -> bool:
         """Say whether the program has written a file that is not what was recorded of it then."""
         own = self._player.own
-        if not own.all_of(path) or own.is_anothers(path):
+        if not own.all_of(path):
             return False
         try:
             size = os.stat(path).st_size
         except OSError:
             return False
-        return "error" in value or ("stat" in value and value["stat"][6] != size)
+        if "error" in value:
+            return not own.is_anothers(path)
+        if "stat" not in value or value["stat"][6] == size:
+            return False
+        if own.is_anothers(path):
+            own.note_race(path)
+            return False
+        return True
 
     def _told(self, source: str, value: dict[str, Any], given: Any) -> Any:
         if "stat" in value:
