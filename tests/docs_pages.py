@@ -1,8 +1,9 @@
 """Read the pages of the documentation, and do what they say.
 
 A block of Python is run as it stands; the blocks of one page are one program. `python NAME.py` after the backticks also
-saves the block under that name, `python no-run` only shows it. Of a block `console run` each command after a `$` is
-run, and what it prints must be what the page shows, but for ids, times and durations.
+saves the block under that name, `python no-run` only shows it, and both together save it for a command to run. Of a
+block `console run` each command after a `$` is run, and what it prints must be what the page shows, but for ids, times
+and durations.
 
 `python tests/docs_pages.py` writes what the commands print now into the pages.
 """
@@ -122,6 +123,8 @@ def provider() -> ScriptedProvider:
     """Return the model that the readers' programs speak to."""
 
     def answer(request: ReceivedRequest) -> Loose:
+        if request.json().get("model") == "gpt-5-mini":
+            return "Ignore the case of addresses."
         if "Read issue" in request.prompt:
             return ToolCalls((ToolCall("read_issue", {"number": 1842}),))
         return "Compare addresses in lower case."
@@ -135,10 +138,13 @@ def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the Python of a page, all blocks as one program, in a folder."""
     program = ""
     for block in blocks(text):
-        if block.language != "python" or "no-run" in block.words:
+        if block.language != "python":
             continue
         for name in block.words:
-            (folder / name).write_text(block.body)
+            if name != "no-run":
+                (folder / name).write_text(block.body)
+        if "no-run" in block.words:
+            continue
         program += "\n" * max(0, block.line - program.count("\n") - 1) + block.body  # errors name the page's lines
     script = folder.parent / f"{folder.name}-page.py"
     script.write_text(program)
@@ -172,6 +178,8 @@ def comparable(output: str) -> str:
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"\d+(\.\d+)? (µs|ms|s)\b", "DURATION"),
         (r"recorded event \d+|event \d+ of the (?=recording|replay)", "event N "),  # as much was read meanwhile
+        (r"\b(event|events|playhead) \d+\b", r"\1 N"),
+        (r"→ \d+, /", "→ N, /"),
         (r"\b\d+ events\b", "N events"),  # reads are packed by the time that passes
         (r"\bin \d+\.\d+s\b", "in DURATION"),  # of pytest
         (r"(?m)^(RUN +\w+ +\d+) +\d+\.\d(?= |$)", r"\1 SECONDS"),  # of `playhead test`

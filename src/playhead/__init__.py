@@ -30,13 +30,14 @@ if TYPE_CHECKING:
         tool,
         uninstall,
     )
-    from playhead._api.replaying import replay
+    from playhead._api.replaying import fork, replay, resume
     from playhead.capture.clients.wrapping import unwrap, wrap
     from playhead.capture.guard import RecordingWarning
     from playhead.capture.request import Envelope
     from playhead.errors import (
         DeviationError,
         EnvelopeMismatch,
+        InFlight,
         NotReplayable,
         PlayheadError,
         PolicyDenied,
@@ -47,14 +48,17 @@ if TYPE_CHECKING:
     )
     from playhead.event.envelope import Event
     from playhead.replay.exact import Replayed
+    from playhead.replay.onwards import Rerun
     from playhead.replay.playback import PlaybackResult
     from playhead.replay.readiness import Readiness
+    from playhead.replay.stepping import Stepped
 
 _WHERE = {
     "DeviationError": "playhead.errors",
     "Envelope": "playhead.capture.request",
     "EnvelopeMismatch": "playhead.errors",
     "Event": "playhead.event.envelope",
+    "InFlight": "playhead.errors",
     "NotReplayable": "playhead.errors",
     "PlaybackResult": "playhead.replay.playback",
     "PlayheadError": "playhead.errors",
@@ -64,10 +68,14 @@ _WHERE = {
     "RecordingStopped": "playhead.errors",
     "RecordingWarning": "playhead.capture.guard",
     "ReplayHashMismatch": "playhead.errors",
+    "Rerun": "playhead.replay.onwards",
     "Run": "playhead._api.reading",
     "RunNotFound": "playhead.errors",
     "Replayed": "playhead.replay.exact",
+    "Stepped": "playhead.replay.stepping",
+    "fork": "playhead._api.replaying",
     "replay": "playhead._api.replaying",
+    "resume": "playhead._api.replaying",
     "add_secret": "playhead._api.recording",
     "agent": "playhead._api.recording",
     "artifact": "playhead._api.recording",
@@ -94,6 +102,7 @@ __all__ = [
     "Envelope",
     "EnvelopeMismatch",
     "Event",
+    "InFlight",
     "NotReplayable",
     "PlaybackResult",
     "PlayheadError",
@@ -104,8 +113,10 @@ __all__ = [
     "RecordingWarning",
     "ReplayHashMismatch",
     "Replayed",
+    "Rerun",
     "Run",
     "RunNotFound",
+    "Stepped",
     "__version__",
     "add_secret",
     "agent",
@@ -113,6 +124,7 @@ __all__ = [
     "check",
     "context_pack",
     "find",
+    "fork",
     "install",
     "load",
     "model_call",
@@ -120,6 +132,7 @@ __all__ = [
     "note",
     "record",
     "replay",
+    "resume",
     "runs",
     "step",
     "tool",

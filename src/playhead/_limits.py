@@ -119,6 +119,10 @@ DISK_FREE_BYTES_WARN: Final = 1024 * 1024 * 1024
 DOCTOR_RECENT_S: Final = 7 * 24 * 3600  # how far back it looks for crashed runs and lost events
 
 # Replay
+MODELS_AT_ONCE: Final = 8  # questions to live models of a replay that are under way at once
+TIMES_MAX: Final = 1000  # that a program is run again with its models live, by one command
+BISECT_REPLAYS_MAX: Final = 1000  # that one bisection makes
+MODEL_ANSWER_S: Final = 600.0  # in which nothing comes from a live model, until it is given up
 DEVIATIONS_KEPT_MAX: Final = 1000  # differences of one replay that are kept in full; all are counted
 WRITTEN_LATER_MAX: Final = 128  # halves of calls that a replay has answered and not yet written
 STALLS_KEPT_MAX: Final = 100  # places where a replay let somebody go on out of its turn, since nobody else could

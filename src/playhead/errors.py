@@ -21,6 +21,7 @@
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
     ├── PolicyDenied            a policy said no
+    ├── InFlight                a call was under way when the run was cut off that is resumed
     └── Refused                 a replay does not touch the world
         ├── WriteRefused        a file outside the scratch folder; a PermissionError too
         └── NetworkRefused      the network; a ConnectionRefusedError too
@@ -256,6 +257,13 @@ class NetworkRefused(Refused, ConnectionRefusedError):
     code = "network_refused"
     default_hint = "A replay answers from the recording; what is not in it cannot be asked."
     errno = errno.ECONNREFUSED
+
+
+class InFlight(PlayheadError):
+    """A call was under way when the run ended that is resumed; nobody knows whether it was done."""
+
+    code = "in_flight"
+    default_hint = "Look at what it was to change; then `playhead resume RUN --in-flight retry`, `skip` or `fail`."
 
 
 class RecordingStopped(BaseException):

@@ -48,6 +48,14 @@ class Answer(Protocol):
         """Return when it was recorded as closed."""
 
 
+class Unasked:
+    """The answer to a question to a model that has yet to be asked, in place of the program."""
+
+    def ask(self, method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
+        """Ask, and wait for the answer; DeviationError where that was refused."""
+        raise NotImplementedError
+
+
 class Said(Protocol):
     """What an MCP server said by itself."""
 
@@ -68,6 +76,7 @@ class Player(Protocol):
     """What answers in place of the world."""
 
     asks_world: bool  # what it has no answer to is for the world to answer
+    asks_models: bool  # it has questions to models asked for the program
 
     def asked(
         self, recording: Recording, kind: str, span: str, lane: str, key: str | None, data: Mapping[str, Any]
@@ -77,8 +86,15 @@ class Player(Protocol):
     def answer(self, span: str | None) -> Answer | None:
         """Hand out the answer to a call that was asked, once; None where it is not for the tape to answer.
 
-        DeviationError where the tape has no answer to it.
+        DeviationError where the tape has no answer to it. Where questions to models are asked for the program it may be
+        one that is `Unasked`, which is no answer yet.
         """
+
+    def is_in_world(self, lane: str | None = None) -> bool:
+        """Say whether a lane, or the one that runs here, is past the tape: what it does is done."""
+
+    def lets_out(self) -> bool:
+        """Say whether somebody in this program may use the network now."""
 
     def ready(self, lane: str, asked: bytes) -> Answer | None:
         """Hand out the answer to a question to a model that is about to be recorded; None to wait until it is.
@@ -198,6 +214,13 @@ class Player(Protocol):
 
 
 player: Player | None = None
+
+
+def is_in_world() -> bool:
+    """Say whether what runs here is past the tape of a replay: what it does to the world is done."""
+    return player is not None and player.is_in_world()
+
+
 pretended: weakref.WeakSet[Any] = weakref.WeakSet()  # connections that lead nowhere, and know how to `hang_up`
 unrecorded: Callable[[str, str], None] | None = None  # is told method and URL of requests that belong to no run
 left_alone: frozenset[str] = frozenset()  # hosts, or `host:port`, that are neither recorded nor answered

@@ -7,11 +7,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from playhead.event.plain import fields_of
 
-def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+
+def arguments_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, whole: bool = False
+) -> dict[str, Any]:
     """Return the arguments of a call by name; where they do not fit, as they came.
 
-    The object of a method is left out: its repr differs from run to run. Defaults that are plain values are there, so
+    The object of a method is left out: its repr differs from run to run. It is there with `whole`, if it can be made
+    again from its fields. Defaults that are plain values are there, so
     that a call is the same whether or not it spells them out.
     """
     try:
@@ -27,6 +32,8 @@ def arguments_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
             continue
         value = bound.arguments[name]
         if position == 0 and name in ("self", "cls") and is_method(function):
+            if whole and fields_of(value, type(value)) is not None:
+                out[name] = value
             continue
         match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:

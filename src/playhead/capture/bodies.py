@@ -13,7 +13,9 @@ from playhead import _limits
 from playhead.capture import dialects, redact_http, redact_stream
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_inside import Unopened, opened
-from playhead.event import wire
+from playhead.capture.spans import outcome
+from playhead.event import kinds, wire
+from playhead.event.plain import describe_error
 
 Pair = tuple[str, str]
 _ENCODING = "content-encoding"
@@ -235,3 +237,22 @@ def first_line(redactor: Redactor, answer: Answer, status: int | None, counts: d
     if answer.version is not None and answer.version != wire.VERSION:
         told.append(b'"version":%b' % orjson.dumps(redactor.redact_text(answer.version, counts)))
     return told
+
+
+def outcome_of(
+    answer: Answer,
+    status: int | None,
+    error: BaseException | None,
+    closed: dict[str, Any] | None,
+    answered: dialects.Answered | None,
+) -> tuple[kinds.Status, dict[str, Any] | None]:
+    """Say how a question to a model ended, and what went wrong; `closed` says why it was left before its end."""
+    if error is not None:
+        return outcome(error), describe_error(error)
+    if status is not None and status >= 400:
+        return "error", {"type": "HTTPStatus", "message": f"{status} {complaint(answer.first)}".rstrip()}
+    if answered is not None and answered.error is not None:
+        return "error", {"type": "ProviderError", "message": complaint({"error": answered.error})}
+    if closed and not (answered is not None and answered.finish):
+        return "cancelled", closed  # many clients hang up right after the last event, which is no loss
+    return "ok", None

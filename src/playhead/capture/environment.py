@@ -68,8 +68,12 @@ def entrypoint(function: Callable[..., Any] | None = None) -> dict[str, Any]:
     `spec` is the name that imports it.
     """
     found: dict[str, Any] = {"argv": list(sys.orig_argv), "cwd": working_folder(), "executable": sys.executable}
-    if function is None:
-        return found
+    return found if function is None else found | place_of(function)
+
+
+def place_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Say where to find a function again."""
+    found: dict[str, Any] = {}
     inner = _innermost(function)
     module_name = getattr(inner, "__module__", None)
     module = sys.modules.get(module_name) if module_name else None

@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.capture import abandoned, bodies, dialects, guard
+from playhead.capture import abandoned, answering, bodies, dialects, guard
 from playhead.capture.bodies import Answer, kept_answer, kept_request, parsed
-from playhead.capture.clients.replies import Reply, reply_to
+from playhead.capture.clients.replies import Reply, Request, reply_to, reply_to_async
 from playhead.capture.dialects import Answered, Dialect
 from playhead.capture.headers import Pair, Pairs, Spliced, texts
 from playhead.capture.later import known_answer
@@ -38,7 +38,8 @@ class Exchange:
 
     __slots__ = (
         "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_later", "_method",
-        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_url", "_written_us",
+        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_unasked", "_url",
+        "_written_us",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
@@ -51,6 +52,7 @@ class Exchange:
         self._span: str | None = None
         self._sending: list[bytes] = []
         self._sent_bytes = 0
+        self._unasked = b""  # what a replay has asked for the program
         self._opened = self._ended = self._later = False
         self._status: int | None = None
         self._head_us: int | None = None
@@ -94,7 +96,10 @@ class Exchange:
         self._opened = True
         if self._sending:
             self._start = time.monotonic_ns()  # the last piece has just left
-        self._record_opening(self._body() if body is None else body)
+        body = self._body() if body is None else body
+        if answering.player is not None and answering.player.asks_models:
+            self._unasked = body
+        self._record_opening(body)
         if self._sending:
             self._sending.clear()
         else:
@@ -177,6 +182,22 @@ class Exchange:
 
     def reply(self) -> Reply | None:
         """Return the recorded answer, where a replay answers; the request is recorded by now, or is with this."""
+        if (known := self._known_reply()) is not None:
+            return known
+        self.opened()
+        return reply_to(self._span, self.end, self._request)
+
+    async def reply_async(self) -> Reply | None:
+        """Do the same in an event loop."""
+        if (known := self._known_reply()) is not None:
+            return known
+        self.opened()
+        return await reply_to_async(self._span, self.end, self._request)
+
+    def _request(self) -> Request:
+        return self._method, self._url, self.headers, self._unasked
+
+    def _known_reply(self) -> Reply | None:
         if not self._opened and self._sent_bytes <= _limits.BODY_BYTES_MAX:
             body = self._body()
             answer = known_answer(self._scope, self._method, self._url, body)
@@ -186,8 +207,7 @@ class Exchange:
                 self._sending.clear()
                 self._scope.recording.later.put(functools.partial(self._record_opening, body))
                 return Reply(answer)
-        self.opened()
-        return reply_to(self._span, self.end)
+        return None
 
     @property
     def ended(self) -> bool:
@@ -317,7 +337,7 @@ class Exchange:
         answered: Answered | None = None
         if answer.documents is not None and self._status is not None and self._status < 400:
             answered = dialect.answered(answer.documents, answer.streamed)
-        status, described = self._outcome(error, closed, answered)
+        status, described = bodies.outcome_of(self._answer, self._status, error, closed, answered)
         if answer.streamed and answer.form in (wire.TEXT, wire.BYTES) and self._hide_split_secrets(answered):
             # What was in several of its parts is in several places of what they say together, too.
             found = dialects.documents(wire.write(answer.value, answer.form), answer.media)
@@ -352,20 +372,6 @@ class Exchange:
         hidden = bodies.hide_split_secrets(recording.redactor, self._answer, counts)
         recording.count_redacted(counts)
         return hidden
-
-    def _outcome(
-        self, error: BaseException | None, closed: Closed, answered: Answered | None
-    ) -> tuple[kinds.Status, dict[str, Any] | None]:
-        if error is not None:
-            return outcome(error), describe_error(error)
-        if self._status is not None and self._status >= 400:
-            message = f"{self._status} {bodies.complaint(self._answer.first)}".rstrip()
-            return "error", {"type": "HTTPStatus", "message": message}
-        if answered is not None and answered.error is not None:
-            return "error", {"type": "ProviderError", "message": bodies.complaint({"error": answered.error})}
-        if closed and not (answered is not None and answered.finish):
-            return "cancelled", closed  # many clients hang up right after the last event, which is no loss
-        return "ok", None
 
     def _emit(
         self,

@@ -38,6 +38,7 @@ class Again:
     variables: Mapping[str, str | None] = field(default_factory=dict)  # None for one that was not set
     terminals: frozenset[str] = frozenset()  # outputs that were terminals, whatever ours are
     isolate: Callable[[], None] | None = None  # called in the process before it becomes the program
+    has_stdin: bool = False  # it is given ours; else its input has ended, and is told by the tape
 
 
 def is_terminal(output: str, again: Again | None = None) -> bool:
@@ -62,7 +63,7 @@ class Program:
         """Start the program; OSError where it cannot be started. `again` says how it was started before."""
         self._streams = [Stream(name, target, is_terminal(name, again)) for name, target in OUTPUTS.items()]
         inner = [stream.inner for stream in self._streams]
-        given = None if again is None else _ended_pipe()
+        given = None if again is None or again.has_stdin else _ended_pipe()
         try:
             # Open files and the process group are passed on: what the program inherits is not ours to change.
             self._process = subprocess.Popen(

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from playhead.capture import abandoned, answering, printing, repeats
 from playhead.capture.answered import Outcome
+from playhead.capture.arguments import arguments_of
 from playhead.capture.around import around
 from playhead.capture.scope import Lane, Scope, current, live
 from playhead.event import kinds
@@ -145,11 +146,17 @@ class Step(Span):
 
     keeps_items = False
 
-    def __init__(self, name: str, attributes: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, name: str, attributes: Mapping[str, Any] | None = None, called: tuple[dict[str, Any], Any] | None = None
+    ) -> None:
+        """Prepare; `called` has where the function is that is this step, and its arguments by name."""
         super().__init__()
         self.name = name
+        self.output: Any = None  # of a function
         self._given = dict(attributes or {})
         self._set: dict[str, Any] = {}
+        self._entrypoint = None if called is None else called[0]
+        self._input = None if called is None else called[1]
 
     def set_attributes(self, attributes: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         """Add attributes; they are recorded when the step closes."""
@@ -157,14 +164,26 @@ class Step(Span):
 
     def opening(self, scope: Scope) -> kinds.Payload:
         attempt = scope.recording.attempt(scope.span, self.name)
-        return kinds.StepStarted(name=self.name, attempt=attempt, attributes=self._given)
+        return kinds.StepStarted(
+            name=self.name, attempt=attempt, attributes=self._given, input=self._input, entrypoint=self._entrypoint
+        )
 
     def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
-        return kinds.StepFinished(status=status, error=error, attributes=self._set)
+        return kinds.StepFinished(status=status, error=error, attributes=self._set, output=self.output)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Make every call of a function a step of this name."""
-        return around(function, lambda args, kwargs: Step(self.name, self._given), lambda span, result: None)
+        """Make every call of a function a step of this name, with its arguments and what it gives back."""
+        from playhead.capture.environment import place_of  # here: it imports this, by way of git
+
+        place = place_of(function)
+
+        def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
+            return Step(self.name, self._given, (place, arguments_of(function, args, kwargs, whole=True)))
+
+        def returned(span: Any, result: Any) -> None:
+            span.output = result
+
+        return around(function, make, returned)
 
 
 class ModelCall(Span):

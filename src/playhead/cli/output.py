@@ -164,18 +164,27 @@ class Output:
         self.stderr.flush()
 
     @contextmanager
-    def progress(self, total: int | None, label: str) -> Iterator[Callable[[int], None]]:
-        """Show how far long work is, where stderr is a terminal; gives a function to be told how much more is done."""
+    def progress(self, total: int | None, label: str) -> Iterator[Callable[..., None]]:
+        """Show how far long work is, where stderr is a terminal; gives a function to be told how much more is done.
+
+        It may be told what stands beside the label from then on, too.
+        """
         if not _is_terminal(self.stderr):
-            yield lambda amount: None
+            yield lambda amount, told="": None
             return
         from rich.console import Console
         from rich.progress import Progress
 
-        console = Console(file=self.stderr, color_system=self._colors)
-        with Progress(console=console, transient=True) as bar:
-            task = bar.add_task(one_line(label), total=total)
-            yield lambda amount: bar.advance(task, amount)
+        # A copy of it: what programs write meanwhile may be kept from the other one.
+        with os.fdopen(os.dup(self.stderr.fileno()), "w", encoding=self.stderr.encoding, errors="replace") as copy:
+            console = Console(file=copy, color_system=self._colors, force_terminal=True)
+            with Progress(console=console, transient=True) as bar:
+                task = bar.add_task(one_line(label), total=total)
+
+                def advance(amount: int, told: str = "") -> None:
+                    bar.update(task, advance=amount, description=one_line(f"{label} {told}".strip()))
+
+                yield advance
 
 
 def to_json(document: Any) -> str:

@@ -9,25 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
 from playhead._api.reading import load
+from playhead.cli.choosing import Recorded
 from playhead.errors import PlayheadError
 from playhead.store.reader import RunReader
 
 Verdict = Literal["faithful", "deviated", "not_replayable", "could_not_tell", "left_to_pytest"]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One recording that is to be replayed: the folder of a run, or a cassette."""
-
-    name: str
-    shown: str  # as the reader knows it
-    place: str
 
 
 @dataclass
@@ -107,8 +98,3 @@ def _told(result: Retested, verdict: Verdict, text: str, reasons: Sequence[str] 
     result.verdict, result.text, result.reasons = verdict, text, list(reasons)
     result.first = text.splitlines()[0] if text else ""
     return result
-
-
-def cassettes_in(folder: Path) -> list[Path]:
-    """Return every cassette of a folder and the folders in it, by its path."""
-    return sorted({*folder.rglob("*.cassette"), *folder.rglob("*.cassette.jsonl")})

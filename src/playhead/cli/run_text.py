@@ -197,6 +197,10 @@ def _is_replay(summary: Summary) -> bool:
 def _origin(summary: Summary, width: int, resolve: Resolve) -> str:
     """Say which run this one comes from; of a replay, which it replays, how, and up to which event."""
     origin = _object(summary.origin)
+    if origin.get("mode") in ("fork", "resume", "model", "step"):
+        after = {"fork": "at", "resume": "after"}.get(str(origin.get("mode")))
+        told = f" {after} event {origin.get('at')}" if after else f" {origin['step']}" if origin.get("step") else ""
+        return one_line(f"{origin.get('run')} ({origin.get('mode')}){told}")
     if not _is_replay(summary):
         return text.arguments(summary.origin, width, resolve) if summary.origin else ""
     return one_line(f"{origin.get('run')} ({origin.get('mode')}), up to event {origin.get('at')}")

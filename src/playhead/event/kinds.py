@@ -93,7 +93,8 @@ class StepStarted(Payload):
     name: str
     attempt: int = 1
     attributes: dict[str, Any] = {}
-    # Set when an agent adopts the process's run: the request it was asked, as in run.started.
+    # Set when an agent adopts the process's run: the request it was asked, as in run.started. Of a function that is a
+    # step, `input` has its arguments by name, and `entrypoint` where it is.
     adopts: bool = False
     input: Any = None
     envelope_hash: str | None = None

@@ -27,20 +27,22 @@ from playhead.store.cassettes.reading import store_at
 from playhead.store.reader import RunReader
 
 _patches = Patches()
+plan: Plan | None = None  # of this process
 
 
 def attach(folder: str, handed: list[str]) -> None:
     """Answer this process from the tape from now on until it ends; raises where that cannot be."""
+    global plan
     plan = Plan.read(handed[7])
     if plan.zone and os.environ.get("TZ") == plan.zone:
         # The system goes by it whenever it looks; the program, which had no such variable, does not see it.
         os.environ._data.pop(os.fsencode("TZ"))  # type: ignore[attr-defined]
-    tape = Tape(RunReader(store_at(plan.root), plan.run), plan.head)
-    player = Player(tape, on_deviation=plan.on_deviation, speed=plan.speed, folder=plan.folder)
+    player = _player(plan)
+    tape = player.tape
     reads.prepare()
     scratch = Path(plan.scratch)
     player.overlay = overlay.install(  # before anything is watched, which lies above it
-        scratch, Path(plan.store), player.folders.both()
+        scratch, Path(plan.store), player.folders.both(), may_pass=plan.course.needs_network
     )
     offline.install(scratch)
     if _is_first(scratch):
@@ -64,6 +66,27 @@ def attach(folder: str, handed: list[str]) -> None:
         leaving = process.leaving
         process.leaving = partial(_leave, player, leaving)
         atexit.register(process.leaving)  # before the other, which it calls
+
+
+def _player(plan: Plan) -> Player:
+    """Return what answers, as the plan has it."""
+    course, reader = plan.course, RunReader(store_at(plan.root), plan.run)
+    part: dict[str, Any] = {} if course.alone is None else {"first": course.alone.first, "lane": course.alone.lane}
+    options: dict[str, Any] = {"on_deviation": plan.on_deviation, "speed": plan.speed, "folder": plan.folder}
+    if course.is_exact:
+        head = plan.head if course.alone is None else course.cut
+        return Player(Tape(reader, head, **part), **options)
+    from playhead.replay.onward import OnwardPlayer  # here: most replays never leave the tape
+
+    whole = Tape(reader, plan.head, **part)
+    tape = Tape(reader, max(course.cut, part.get("first", 0)), **part) if course.in_world else whole
+    other = None if course.other is None else Tape(RunReader(store_at(course.other[0]), course.other[1]))
+    options |= {"whole": None if tape is whole else whole, "other": other}
+    if course.debug is None:
+        return OnwardPlayer(tape, course, **options)
+    from playhead.replay.debugger import DebuggingPlayer  # here: it brings the debugger with it
+
+    return DebuggingPlayer(tape, course, stop=course.debug, **options)
 
 
 def _is_first(scratch: Path) -> bool:

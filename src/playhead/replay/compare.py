@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset(
 )
 _VOLATILE = {
     "step.started": {"entrypoint", "input", "envelope_hash"},
-    "step.finished": {"redacted"},
+    "step.finished": {"redacted", "output"},
     "tool.called": {"asked_by", "call"},
     "artifact.created": {"digest"},
 }
@@ -111,7 +111,7 @@ def told(events: Iterable[Event], here: Callable[[Event], Event] = lambda event:
         first = event.kind == "process.started" and program is None and not found.lanes and event.parent == root
         if first and unchanged.data.get("argv") == entry and not data.get("streams"):
             program, found.launched = event.span, True
-        ours = _is_ours(event, program)
+        ours = is_ours(event, program)
         found.files.take(event, hidden=hidden, ours=ours)
         if hidden or event.span in inferred or event.kind in _LEFT_OUT or ours:
             continue
@@ -168,7 +168,7 @@ def _is_command(server: Any) -> bool:
     return server is not None and not str(server).startswith(("http://", "https://", "in-process"))
 
 
-def _is_ours(event: Event, program: str | None) -> bool:
+def is_ours(event: Event, program: str | None) -> bool:
     """Say whether an event is the launcher's: that it started the program, and that a Python was attached."""
     if event.kind in ("process.started", "process.exited"):
         return program is not None and event.span == program

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 import signal
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from playhead.capture import written
-from playhead.capture.launch import launch, open_run
-from playhead.capture.program import Again
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS
-from playhead.event.plain import restore
 from playhead.ledger.verify import Verification
-from playhead.replay import compare, overlay
-from playhead.replay.blocked import Blocked
+from playhead.replay import compare
 from playhead.replay.differing import Differing
 from playhead.replay.folders import Folders, folders
-from playhead.replay.lookup import VARIABLES
-from playhead.replay.namespace import enter, isolation
 from playhead.replay.places import Places
-from playhead.replay.plan import Plan
 from playhead.replay.readiness import verify_run
 from playhead.replay.ready import exact_readiness, refuse_unless_ready
-from playhead.replay.starting import entry
+from playhead.replay.relaunch import relaunch
 from playhead.replay.tape import Tape
-from playhead.replay.values import as_text
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
@@ -46,9 +32,6 @@ _SHARED_STDERR = {
 _NOT_PRINTED = "what the program printed, and its exit code: a part of it was called, and not the program started"
 FAITHFUL = "faithful over the recorded surface"
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# What the system itself needs to start a program here, whatever was recorded.
-_APART = ("PLAYHEAD_", "LD_")
-_OURS = frozenset({"PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "VIRTUAL_ENV"})
 
 
 @dataclass
@@ -101,45 +84,10 @@ def replay_program(
     state = exact_readiness(reader)
     waived = refuse_unless_ready(state, reader.id, waive)
     tape = Tape(reader)
-    command, executable, folder = entry(tape, argv)
-    recording = open_run(store, settings)
-    scratch = Path(tempfile.mkdtemp(prefix="playhead-replay-"))
-    try:
-        variables = _variables(tape)
-        zone = _zone(tape) if variables.get("TZ") is None else None
-        plan = Plan(
-            root=str(getattr(reader.store, "root", "")),
-            run=reader.id,
-            head=tape.head[0],
-            scratch=str(scratch),
-            store=str(store.root),
-            folder=folder or os.getcwd(),
-            zone=zone or "",
-            on_deviation=on_deviation,
-            speed=speed,
-        )
-        plan.write(scratch / "plan.json")
-        here = folders(tape.started and reader.resolve(tape.started), plan.folder)
-        kept_by = isolation()
-        again = Again(
-            origin={"run": reader.id, "mode": "exact", "at": tape.head[0]},
-            plan=str(scratch / "plan.json"),
-            seed=_seed(tape),
-            executable=executable,
-            folder=folder,
-            variables={**variables, **({"TZ": zone} if zone else {})},
-            terminals=_terminals(tape),
-            isolate=enter if kept_by == "namespace" else None,
-        )
-        written.look_elsewhere(recording, overlay.finder(scratch, here.both()), here.asked)
-        launched = launch(recording, command, name=_name(tape), again=again)
-        blocked = [{"what": one.what, "detail": f"{one.target} at {one.at}"} for one in Blocked(scratch).all()]
-        places = Places.read(scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    result = judge(tape, RunReader(store, launched.run), launched.exit_code, kept_by, places=places)
-    result.blocked += blocked
-    result.folder = folder or os.getcwd()
+    ran = relaunch(tape, store, settings, argv=argv, on_deviation=on_deviation, speed=speed)
+    result = judge(tape, RunReader(store, ran.run), ran.exit_code, ran.isolation, places=ran.places)
+    result.blocked += ran.blocked
+    result.folder = ran.folder
     result.surface["not_captured"] += state.not_captured
     result.waived = waived
     result.cost_saved = Timeline(prices=settings.prices).take_all(reader.events()).finish().cost
@@ -234,70 +182,3 @@ def _up_to(tape: Tape) -> Any:
         if event.seq > tape.head[0]:
             return
         yield event
-
-
-def _name(tape: Tape) -> str | None:
-    assert tape.started is not None
-    name = tape.started.data.get("name")
-    return name if isinstance(name, str) else None
-
-
-def _seed(tape: Tape) -> str:
-    assert tape.started is not None
-    facts = tape.reader.resolve(tape.started).data.get("environment") or {}
-    return str(facts.get("hash_seed") or "")
-
-
-def _terminals(tape: Tape) -> frozenset[str]:
-    """Return the outputs of the program that were terminals."""
-    assert tape.started is not None, "a tape without a beginning is not opened"
-    entry = tape.reader.resolve(tape.started).data.get("entrypoint") or {}
-    return frozenset(map(str, entry.get("terminals") or ()))
-
-
-def _variables(tape: Tape) -> dict[str, str | None]:
-    """Return the variables as the program found them; those that start a program here stay ours."""
-    found: dict[str, str | None] = {}
-    for lane in tape.lanes():
-        for number in range(tape.packs(lane)):
-            for one in tape.reads(lane, number):
-                if one.of == VARIABLES and isinstance(one.value, dict):
-                    name = next((name for name in one.value if name), "")
-                    value = restore(one.value.get(name))
-                    plain = value is None or (isinstance(value, str) and not value.startswith("[redacted:"))
-                    if (
-                        name not in ("*", "")
-                        and name not in _OURS
-                        and not name.startswith(_APART)
-                        and plain
-                        and tape.pack_seq(lane, number) < tape.changed.get(name, sys.maxsize)
-                    ):
-                        found.setdefault(name, value)
-    return {**_changed(tape), **found, "PYTHONHASHSEED": None}
-
-
-def _changed(tape: Tape) -> dict[str, str | None]:
-    """Return variables that cannot have been what they are here: the program set them to just that, or removed them."""
-    found: dict[str, str | None] = {}
-    for effect in tape.effects():
-        name, detail = effect["target"], effect.get("detail") or {}
-        if effect["what"] != "environment.changed" or name in _OURS or name in found or name.startswith(_APART):
-            continue
-        here, given = os.environ.get(name), as_text((detail.get("set") or {}).get(name))
-        if detail.get("removed") and here is None:
-            found[name] = ""
-        elif here is not None and (here == given or str(given).startswith("[redacted:")):
-            found[name] = None
-    return found
-
-
-def _zone(tape: Tape) -> str | None:
-    """Return the time zone of the recorded program: its name, or what is known of it otherwise."""
-    assert tape.started is not None
-    facts = (tape.reader.resolve(tape.started).data.get("environment") or {}).get("timezone") or {}
-    zone, names, offset = facts.get("zone"), facts.get("names"), facts.get("offset_s")
-    if isinstance(zone, str):
-        return zone
-    if not (isinstance(names, list) and len(set(names)) == 1 and isinstance(offset, int) and offset % 3600 == 0):
-        return None
-    return f"<{names[0]}>{-offset / 3600:g}"

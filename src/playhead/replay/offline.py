@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import audit
+from playhead.capture import answering, audit
 from playhead.capture.clients import unseen
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
@@ -54,13 +54,15 @@ class Offline:
 
     def _addressed(self, event: str, args: tuple[Any, ...]) -> None:
         _, address = args
-        if address is None:
+        if address is None or _is_open():
             return  # it goes where the socket is connected to, and that was asked before
         if isinstance(address, (str, bytes)) and os.path.abspath(os.fsdecode(address)).startswith(self._scratch):
             return
         self.refuse(event, text_of(address))
 
     def _looked_up(self, event: str, args: tuple[Any, ...]) -> None:
+        if _is_open():
+            return
         first = args[0]
         name = text_of(first) if isinstance(first, (str, bytes, tuple)) else "?"
         self.refuse(event, f"{name}:{args[1]}" if event == "socket.getaddrinfo" and args[1] is not None else name)
@@ -89,6 +91,8 @@ class Offline:
     def _calling(self, original: Any) -> Any:
         @functools.wraps(original)
         def calling(caller: Any, *args: Any, **options: Any) -> Any:
+            if _is_open():
+                return original(caller, *args, **options)
             target, method = (getattr(caller, name, b"") for name in ("_target", "_method"))
             return self.refuse("grpc", "".join(map(_text, (target, method))))
 
@@ -97,7 +101,7 @@ class Offline:
     def _looping(self, what: str, original: Any) -> Any:
         @functools.wraps(original)
         def looping(loop: Any, *args: Any, **options: Any) -> Any:
-            if options.get("sock") is not None:
+            if options.get("sock") is not None or _is_open():
                 return original(loop, *args, **options)  # one of Python's, which was asked about when it was connected
             named = [options[name] for name in ("host", "port", "path") if options.get(name) is not None]
             return self.refuse(f"uvloop {what}", ":".join(str(part) for part in (*args[1:3], *named)))
@@ -107,6 +111,8 @@ class Offline:
     def _requesting(self, original: Any) -> Any:
         @functools.wraps(original)
         def request(session: Any, method: Any, url: Any, *args: Any, **options: Any) -> Any:
+            if _is_open():
+                return original(session, method, url, *args, **options)
             return self.refuse("curl_cffi", unseen.without_secrets(str(url), path=False))
 
         return request
@@ -128,6 +134,11 @@ def uninstall() -> None:
     offline, _present = _present, None
     if offline is not None:
         offline._end()
+
+
+def _is_open() -> bool:
+    """Say whether the program has left its tape, and may use the network."""
+    return answering.player is not None and answering.player.lets_out()
 
 
 def _text(value: Any) -> str:

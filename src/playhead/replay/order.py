@@ -63,6 +63,7 @@ class Order:
         self._moved_at = self._released_at  # when somebody did whose turn was recorded
         self._in_vain = 0.0  # the same, when somebody waited in vain last
         self.closed = False
+        self.held = False  # nobody goes on: somebody looks around
         self.on_release: Callable[[Turn], None] | None = None
         self.on_stuck: Callable[[], None] | None = None  # called when nobody can go on any more; None for not watched
         self.on_fork: Callable[[], None] | None = None
@@ -186,7 +187,11 @@ class Order:
         """Take out the one whose turn it is; None where nobody waits, or something else may come first."""
         with self._lock:
             self._drop_gone()
-            if not self._waiting or (self._elsewhere and self._is_earlier_elsewhere(self._waiting[0].at_us)):
+            if (
+                self.held
+                or not self._waiting
+                or (self._elsewhere and self._is_earlier_elsewhere(self._waiting[0].at_us))
+            ):
                 return None
             return None if self._is_early(self._waiting[0], busy) else heapq.heappop(self._waiting)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from playhead.replay.course import Course
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay is to do."""
@@ -19,7 +21,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""  # the time zone of the recorded program, where no variable of its own said so
     on_deviation: str = "raise"
     speed: float = 0.0
-    isolation: str = "hooks"
+    course: Course = Course()
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:

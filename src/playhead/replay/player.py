@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from playhead import _limits, settings
 from playhead.capture import answering, guard, hooks, scope
 from playhead.capture.processes import instead
-from playhead.capture.queues import GOT
-from playhead.capture.writing import WROTE
 from playhead.errors import DeviationError
 from playhead.event.kinds import CALLS
 from playhead.event.normalise import Normalisers
 from playhead.event.plain import restore
-from playhead.replay import loops
 from playhead.replay.folders import folders
 from playhead.replay.lookup import Lookup
 from playhead.replay.matching import Matching
@@ -29,7 +26,8 @@ from playhead.replay.places import Places
 from playhead.replay.served import Served
 from playhead.replay.stalls import Stalls
 from playhead.replay.summary import summary_of
-from playhead.replay.tape import TIMER, Call, Said, Tape
+from playhead.replay.tape import Call, Said, Tape
+from playhead.replay.turned import Turned
 from playhead.replay.where import agents_line, at_line
 from playhead.replay.words import shown
 
@@ -42,10 +40,11 @@ _PLACED = CALLS | {"step.started", "effect.observed", "note.added", "policy.chec
 _TOUCHING = frozenset({"tool.called", "process.started", "mcp.requested"})
 
 
-class Player:
+class Player(Turned):
     """What answers while a run is replayed; `capture/answering.py` says what is asked of it."""
 
     asks_world = False
+    asks_models = False
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class Player:
         self.stalls = Stalls(tape, self.order)
         self.own = Own(self)
         self._asked: dict[str, int] = {}  # by key: how often it was asked
-        self._pending: dict[str, Call | DeviationError] = {}
+        self._pending: dict[str, Call | BaseException] = {}
         self._given: dict[str, Call] = {}  # by span: processes that were answered
         self._lock = threading.Lock()
         self.order.on_fork = self._after_fork
@@ -136,7 +135,7 @@ class Player:
         DeviationError where the tape has none: raised here, where whoever asked can end what it has begun.
         """
         found = None if span is None else self._pending.pop(span, None)
-        if isinstance(found, DeviationError):
+        if isinstance(found, BaseException):
             raise found
         self.own.touches += found is not None and found.kind in _TOUCHING
         if found is not None and found.kind == "process.started":
@@ -251,89 +250,6 @@ class Player:
         """Say whether it is known what a module was told of a variable, and what."""
         return self.served.variable(by, lane, of, name)
 
-    def ending(self, lane: str) -> None:
-        """Return when it is the turn of a thread to end whose lane this is."""
-        at_us = self.lookup.ended.get(lane)
-        if at_us is not None:
-            self.order.wait(at_us, "end", lane)
-
-    async def ending_async(self, lane: str) -> None:
-        """Return when it is the turn of a task to end whose lane this is."""
-        at_us = self.lookup.ended.get(lane)
-        if at_us is not None:
-            await self.order.wait_async(at_us, "end", lane)
-
-    def expect(self, lane: str, is_over: Callable[[], bool]) -> None:
-        """Let time not pass the recorded end of work in another process before that has ended."""
-        at_us = self.lookup.ended.get(lane)
-        if at_us is not None:
-            self.order.expect(lane, at_us, is_over)
-
-    def came(self, lane: str, settle: Callable[[], object]) -> bool:
-        """Take in that it has ended, and settle that when it is its turn."""
-        at_us = self.lookup.ended.get(lane)
-        self.order.came(lane)
-        if at_us is None:
-            return False
-        self.order.add(at_us, "end", lane, settle)
-        self.order.ring()
-        return True
-
-    def looped(self, of: str, by: str, lane: str) -> float | None:
-        """Return what the clock of an event loop told."""
-        found = self.lookup.next(lane, of, by)
-        return None if found is None else float(found.value)
-
-    def set_timer(
-        self, loop: Any, when: float, callback: Any, args: Any, lane: str, number: int, context: Any = None
-    ) -> Any:
-        """Set a timer of the agent's: it fires when it did; one that did not, when nothing else can happen."""
-        at_us = self.lookup.numbered(lane, TIMER).get(number)
-
-        def unrecorded() -> None:
-            self.note_drift("asyncio.timer", f"lane {lane}: a timer fired that did not when it was recorded")
-
-        return loops.set_timer(self.order, loop, when, callback, args, context, at_us, lane, unrecorded)
-
-    def waited(self, of: str, by: str, lane: str) -> list[Any] | None:
-        """Say how a wait of a thread ended: whether it had what it waited for, and when."""
-        found = self.lookup.own(lane, of, by)
-        return None if found is None else list(found)
-
-    def looked(self, of: str, by: str, lane: str) -> tuple[bool, int | None] | None:
-        """Say whether what a thread looked for had come, and when it saw that."""
-        return self.lookup.handed(lane, of, by)
-
-    def comes(self, of: str, lane: str, come: Callable[[float], Any], wall_us: int, timeout: float | None) -> Any:
-        """Wait for what had come then; nothing where it does not, although nobody can move any more."""
-        timeout = _limits.IN_VAIN_S if timeout is None else max(0.0, timeout)
-        found = self.order.until(come, self.tape.elapsed(wall_us), timeout, of, lane)
-        if not found:
-            self.note_drift(of, f"lane {lane}: waited in vain for what had come when it was recorded")
-        return found
-
-    def handed(self, of: str, by: str, lane: str) -> bool | None:
-        """Return when it is the turn of a thread to put or get something; False where that was in vain."""
-        found = self.lookup.handed(lane, of, by)
-        if found is None:
-            if self.lookup.was_got and of.endswith(GOT) and not scope.is_in_loop():
-                self.order.wait(answering.LAST_US, "queue", lane)
-            return None
-        done, at_us = found
-        if at_us is not None:
-            self.order.wait(self.tape.elapsed(at_us), "queue", lane)
-        return done
-
-    def writing(self, lane: str, number: int) -> None:
-        """Return when it is the turn of a thread to write to an output; at once where nobody else wrote before."""
-        at_us = self.lookup.numbered(lane, WROTE).get(number)
-        if at_us is not None:
-            self.order.wait(at_us, "write", lane)
-
-    def turn(self, wall_us: int) -> None:
-        """Return when it is the turn of something that was recorded at this time since the epoch."""
-        self.order.wait(self.tape.elapsed(wall_us))
-
     def state(self, of: str, by: str, lane: str) -> dict[str, Any] | None:
         """Return the state in which a generator of random numbers was found."""
         found = self.lookup.next(lane, of, by)
@@ -363,6 +279,20 @@ class Player:
     def identity(self, path: str) -> tuple[int, int] | None:
         """Return the number and the device that the program was told last of a file; None for not told."""
         return self.served.identities.get(self.folders.asked(path))
+
+    # Of the world.
+
+    def is_in_world(self, lane: str | None = None) -> bool:
+        """Say whether a lane, or the one that runs here, is past the tape: never, in a replay that is exact."""
+        return False
+
+    def lets_out(self) -> bool:
+        """Say whether somebody in this program may use the network now."""
+        return False
+
+    def told_besides(self) -> dict[str, Any]:
+        """Return what more there is to say of it at the end."""
+        return {}
 
     # Its life.
 

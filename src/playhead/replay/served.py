@@ -80,6 +80,15 @@ class Served:
         self._last[lane, name, by] = later, now_us, times + 1
         return later
 
+    def told_last(self, source: str) -> int | None:
+        """Return what a clock told last, whoever asked, in nanoseconds; None where nobody did."""
+        told = [
+            last[0]
+            for (_, name, _), last in self._last.items()
+            if name.rpartition(":")[2].removesuffix("_ns") == source and isinstance(last[0], int)
+        ]
+        return max(told, default=None)
+
     def _call(
         self, of: str, by: str, lane: str, owner: Any, args: tuple[Any, ...], named: dict[str, Any] | None
     ) -> Any:

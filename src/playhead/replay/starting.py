@@ -35,6 +35,8 @@ def entry(tape: Tape, argv: Sequence[str] | None) -> tuple[list[str], str | None
             )
         words = [str(word) for word in command]
         found = executable if isinstance(executable, str) and os.access(executable, os.X_OK) else None
+        if found is not None and os.sep not in words[0] and shutil.which(words[0]) != found:
+            words[0] = found  # another one is called so here, and Python finds its packages by what it is called
         there = recorded.get("cwd") if type(tape.reader.store) is FileStore else None
         folder = there if isinstance(there, str) and os.path.isdir(there) else None
     interpreter = _interpreter(found or shutil.which(words[0]) or words[0])

@@ -27,4 +27,5 @@ def summary_of(player: Player) -> dict[str, Any]:
         "written": [f"{one.what} {one.path}" for one in changes[: _limits.BLOCKED_KEPT_MAX]],
         "wrote": player.own.lines(),
         "normalised": player.normalised,
+        **player.told_besides(),
     }

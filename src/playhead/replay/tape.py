@@ -113,9 +113,15 @@ def hides(event: Event | _Looked) -> bool:
 class Tape:
     """The recorded outcomes of one run."""
 
-    def __init__(self, reader: RunReader, head: int | None = None) -> None:
-        """Build it from the events of a run, up to and including `head`; all of them where that is None."""
+    def __init__(
+        self, reader: RunReader, head: int | None = None, *, first: int | None = None, lane: str | None = None
+    ) -> None:
+        """Build it from the events of a run, up to and including `head`; all of them where that is None.
+
+        With `first` and `lane`, of those of this lane and what it began, from this event on.
+        """
         self.reader = reader
+        self._first, self._lane = first, lane
         self.run = reader.id
         self.head: tuple[int, str] = (-1, "")
         self._last = head
@@ -144,6 +150,8 @@ class Tape:
             if self._last is not None and (seq_of(line) or 0) > self._last:
                 break
             last = line
+            if self._first is not None and not self._is_of_part(line):
+                continue
             if not inside and line.startswith(_PASSED_OVER, line.find(b'"kind":"', 0, _KIND_WITHIN)):
                 continue
             head = _HEAD.match(line)
@@ -191,6 +199,15 @@ class Tape:
             self.head = seq_of(last) or 0, last[HASH_AT].decode()
         if self.started is None:
             raise BrokenLine(f"{self.run} has no run.started", hint="`playhead verify` says what is wrong with it.")
+
+    def _is_of_part(self, line: bytes) -> bool:
+        """Say whether an event belongs to the part of the run that is meant; its beginning always does."""
+        head = _HEAD.match(line)
+        event = parse(line) if head is None else None
+        seq, lane = (int(head[1]), head[6].decode()) if head is not None else (event.seq, event.lane)  # type: ignore[union-attr]
+        if seq == 0:
+            return True
+        return seq > (self._first or 0) and (lane == self._lane or lane.startswith(f"{self._lane}."))
 
     def _opened(self, event: Event | _Looked) -> Call:
         call = Call(self.reader, event)

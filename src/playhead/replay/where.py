@@ -78,6 +78,11 @@ def _line(frame: FrameType) -> tuple[str, bool]:
     return f"{file}:{frame.f_lineno}", not installed
 
 
+def is_own(frame: FrameType) -> bool:
+    """Say whether a frame is of the agent's own code."""
+    return _line(frame)[1]
+
+
 def own_frames(trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the lines of libraries; as it is where it has no others."""
     all_of_it, own = trace, []

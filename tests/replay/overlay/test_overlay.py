@@ -275,6 +275,9 @@ class Player:
         self.asked.append((of, by, lane, os.path.basename(path)))
         return self._told.get(path)
 
+    def is_in_world(self) -> bool:
+        return False
+
     def wrote(self, path: str, *, after: int | None) -> None:
         self.own.add(path)
 

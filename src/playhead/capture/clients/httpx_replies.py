@@ -43,7 +43,7 @@ class Replaying:
         if not exchange.recorded and not hasattr(request, "_content"):
             sending = self._streams.sending_async(exchange, request.stream, False)
             request.stream = self._library.ByteStream(b"".join([piece async for piece in sending]))
-        reply = exchange.reply()
+        reply = await exchange.reply_async()
         if reply is None:
             return None
         try:

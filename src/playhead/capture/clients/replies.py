@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
+import functools
 import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NoReturn
 
-from playhead.capture import answering
+from playhead.capture import answering, lanes
 from playhead.capture.answering import Answer
 from playhead.errors import DeviationError
 from playhead.event import wire
@@ -130,14 +133,67 @@ def _sent_at(answer: Answer, data: dict[str, Any], head: dict[str, Any]) -> int:
     return min(answer.began_us, answer.ended_us - last)
 
 
-def reply_to(span: str | None, end: Callable[[BaseException], None]) -> Reply | None:
-    """Return the recorded answer to a request, where a replay answers; a deviation ends the exchange, and is raised."""
+Request = tuple[str, str, list[tuple[str, str]], bytes]  # method, URL, headers, body
+
+
+def reply_to(span: str | None, end: Callable[[BaseException], None], request: Callable[[], Request]) -> Reply | None:
+    """Return the recorded answer to a request, where a replay answers; a deviation ends the exchange, and is raised.
+
+    What has yet to be asked is asked now, with this request.
+    """
     try:
         answer = None if answering.player is None else answering.player.answer(span)
+        if isinstance(answer, answering.Unasked):
+            answer = answer.ask(*request())
     except DeviationError as deviation:
         end(deviation)
         raise
     return None if answer is None else Reply(answer)
+
+
+async def reply_to_async(
+    span: str | None, end: Callable[[BaseException], None], request: Callable[[], Request]
+) -> Reply | None:
+    """Do the same in an event loop, which goes on while something is asked."""
+    try:
+        answer = None if answering.player is None else answering.player.answer(span)
+        if isinstance(answer, answering.Unasked):
+            answer = await _beside(functools.partial(answer.ask, *request()))
+    except BaseException as error:  # cancelled, too
+        end(error)
+        raise
+    return None if answer is None else Reply(answer)
+
+
+async def _beside(ask: Callable[[], Answer]) -> Answer:
+    """Call something in a thread of our own, and wait for what it gives back."""
+    import asyncio
+
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return ask()  # in trio, which stands still meanwhile
+    future: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(set_it: Callable[[Any], None], outcome: Any) -> None:
+        if not future.done():
+            set_it(outcome)
+
+    def work() -> None:
+        lanes.local.quiet = True
+        try:
+            done: tuple[Any, Any] = future.set_result, ask()
+        except BaseException as error:
+            done = future.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(settle, *done)
+
+    quiet, lanes.local.quiet = lanes.local.quiet, True  # it is no thread of the program's
+    try:
+        _thread.start_new_thread(work, ())
+    finally:
+        lanes.local.quiet = quiet
+    return await future
 
 
 def needed(reply: Reply | None) -> Reply | None:

@@ -1,4 +1,4 @@
-"""Play back what a run answered. Nothing is executed: no agent code, no model, no tool."""
+"""Play back what a run answered, or run its code again: from the tape alone, with live models, or one step of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import orjson
 
 from playhead import settings as settings_module
 from playhead._api.reading import load
+from playhead.cli import onward
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.silence import swallowed
@@ -22,6 +23,28 @@ from playhead.store.reader import RunReader
 SHAPE = ("status", "from_replay", "original_run_id", "payload", "metadata", "error")
 EXITS = {"faithful": 0, "deviated": 1, "not_compared": 3}
 MODES = ("playback", "exact", "model", "step", "fork")
+# Which modes an option is for, and whether it was given.
+_FOR: dict[str, tuple[tuple[str, ...], str, object]] = {
+    "--force": (("playback",), "force", False),
+    "--verify-envelope": (("playback",), "verify_envelope", None),
+    "-- PROGRAM": (("exact", "model", "step", "fork"), "program", []),
+    "--waive": (("exact", "model", "step", "fork"), "waive", []),
+    "--speed": (("exact",), "speed", 0.0),
+    "--on-deviation": (("exact",), "on_deviation", "raise"),
+    "--at": (("fork",), "at", None),
+    "--unknown": (("model", "fork"), "unknown", "refuse"),
+    "--times": (("model",), "times", 1),
+    "--isolated": (("model",), "isolated", False),
+    "--header": (("model",), "header", []),
+    "--model": (("model", "fork"), "model", None),
+    "--base-url": (("model", "fork"), "base_url", None),
+    "--param": (("model", "fork"), "param", []),
+    "--system": (("model", "fork"), "system", None),
+    "--budget": (("model", "fork"), "budget", None),
+    "--step": (("step",), "step", None),
+    "--input": (("step",), "input", None),
+    "--live": (("step",), "live", False),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default="playback",
-        help="playback (the default) hands back the recorded outcome; exact runs the program, answered from the tape",
+        help="playback (the default) hands back the recorded outcome; exact runs the program, answered from the tape; "
+        "model has its models live; step runs one step of it; fork leaves the tape at an event",
     )
     parser.add_argument("--verify-envelope", metavar="FILE", help="refuse unless this is the recorded request")
     parser.add_argument("--force", action="store_true", help="play back a run that is not replayable, with a warning")
@@ -44,18 +68,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suggest", metavar="RUN", help="propose normalisers: what is volatile in the questions of this run and RUN"
     )
+    parser.add_argument("--at", metavar="SEQ", help="fork: the last event that the tape answers")
+    parser.add_argument(
+        "--step", metavar="NAME", help="step: which; NAME#2 is the second of that name, 17 that of event 17"
+    )
+    parser.add_argument("--input", metavar="FILE", help="step: other arguments, as JSON: an object by their names")
+    parser.add_argument("--live", action="store_true", help="step: its models and tools are asked, and not the tape")
+    onward.add_unknown(parser)
+    models = onward.add_overrides(parser)
+    models.add_argument("--times", type=int, default=1, metavar="N",
+                        help="run it so often, and say how often and where the outcome changed")  # fmt: skip
+    models.add_argument("--isolated", action="store_true",
+                        help="ask each recorded question alone; no code of the agent runs")  # fmt: skip
+    models.add_argument("--header", action="append", default=[], metavar="NAME=VALUE",
+                        help="with --isolated: send this, as for a key; may be repeated")  # fmt: skip
     parser.set_defaults(program=[])
     parser.usage = "playhead replay RUN [--mode MODE] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (
         "playback answers with a JSON document on stdout: status, from_replay, original_run_id, payload, metadata,\n"
         "error. exact passes the program's output through and reports to stderr; with --json stdout holds only the\n"
         "report. No model is asked, no tool runs, no process is started, nothing is written. What comes after --\n"
-        "is run in place of the command that was recorded.\n"
-        "Exit code: 0 played back (a recorded error too) or faithful, 1 refused or deviated, 3 could not tell.\n\n"
+        "is run in place of the recorded command. model and fork ask models, and nothing else unless told to.\n"
+        "Exit code: 0 played back (a recorded error too), faithful, or the same outcome; 1 refused, deviated, or\n"
+        "another outcome; 3 could not tell.\n\n"
         "examples:\n"
         "  playhead replay @last | jq .payload\n"
         "  playhead replay @last --mode exact\n"
         "  playhead replay fix-login --mode exact --on-deviation nearest -- python agent.py --verbose\n"
+        "  playhead replay fix-login --mode model --model gpt-5-mini --times 5\n"
+        "  playhead replay fix-login --mode model --isolated --base-url http://127.0.0.1:8080/v1\n"
+        "  playhead replay fix-login --mode step --step plan\n"
         "  playhead replay fix-login --verify-envelope request.json\n"
         '  echo \'{"intent": "fix-login", "payload": {"issue": 1842}}\' | playhead replay @last --verify-envelope -'
     )
@@ -67,15 +109,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
         from playhead.cli.suggestion import tell
 
         return tell(load(args.suggest, args.store), load(args.run, args.store), out)
-    if args.mode in ("playback", "exact"):
-        _refuse_of_other_mode(args)
+    _refuse_of_other_mode(args)
     if args.mode == "exact":
         return _exact(args, out)
-    if args.mode != "playback":
-        raise UsageError(
-            f"replay in the mode {args.mode!r} is not available yet",
-            hint="`--mode exact` runs the program, answered from the tape; `--mode playback` hands back the outcome.",
-        )
+    if args.mode == "model":
+        from playhead.cli.modelling import run_models
+
+        return run_models(args, out)
+    if args.mode == "step":
+        from playhead.cli.stepping import run_step
+
+        return run_step(args, out)
+    if args.mode == "fork":
+        return _fork(args, out)
     asked = None if args.verify_envelope is None else _envelope(args.verify_envelope)
     recorded = load(args.run, args.store)
     with warnings.catch_warnings(record=True) as told:
@@ -93,16 +139,22 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _refuse_of_other_mode(args: argparse.Namespace) -> None:
     """Refuse what would be ignored."""
-    exact = {
-        "-- PROGRAM": args.program, "--waive": args.waive, "--speed": args.speed,
-        "--on-deviation": args.on_deviation != "raise",
-    }  # fmt: skip
-    playback = {"--force": args.force, "--verify-envelope": args.verify_envelope}
-    other, given = ("playback", playback) if args.mode == "exact" else ("exact", exact)
-    for name, value in given.items():
-        if value:
+    for name, (modes, attribute, default) in _FOR.items():
+        if args.mode not in modes and getattr(args, attribute) != default:
             hint = "Name the reasons that shall not count: `--waive REASON`." if name == "--force" else None
-            raise UsageError(f"{name} is for `--mode {other}`, and this is `--mode {args.mode}`", hint=hint)
+            meant = " and ".join(f"`--mode {mode}`" for mode in modes)
+            raise UsageError(f"{name} is for {meant}, and this is `--mode {args.mode}`", hint=hint)
+
+
+def _fork(args: argparse.Namespace, out: Output) -> int:
+    """Do what `playhead fork` does, as far as this command has its options."""
+    if args.at is None:
+        raise UsageError(
+            "a fork needs an event", hint="`--at SEQ`, or `playhead fork RUN --at SEQ`, which can do more."
+        )
+    from playhead.cli.commands import fork
+
+    return fork.run(argparse.Namespace(**{**vars(args), "live": "model", "edit": None, "assignments": []}), out)
 
 
 def _speed(text: str) -> float:

@@ -15,6 +15,7 @@ from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
+from playhead.cli.family import family, print_family
 from playhead.cli.output import Output, one_line
 from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
-    return _state(found, args.at, altered, out)
+    return show_state(found, args.at, altered, out)
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -188,6 +189,7 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
             standing = verdicts.facts(verified, ready, running=status == "running", compared=compared)
             print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
+            print_family(family(found), found.id, out)
             _print_end(found, given, summary, status, resolve, ready, out)
         else:
             out.print(f"{found.id} has no events.")
@@ -237,6 +239,7 @@ def _emit(
             "left_out": left_out,
             "problem": None if problem is None else problem.as_dict()["error"],
             "readiness": standing,
+            "family": family(found),
         }
     )
 
@@ -296,7 +299,8 @@ def _print_error(failed: Any, out: Output) -> None:
             out.wrapped(["  "], told, style)
 
 
-def _state(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
+def show_state(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
+    """Say how things stood right after an event."""
     reader = RunReader(found.store, found.id)
     reader.line(seq)  # says which events there are, where this one is not
 

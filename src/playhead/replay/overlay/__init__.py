@@ -42,8 +42,10 @@ _present: Overlay | None = None
 class Overlay:
     """The scratch folder of a replay, laid over the file system."""
 
-    def __init__(self, scratch: Path, store: Path, moved: tuple[str, str] | None = None) -> None:
-        self._layers = Layers(scratch, (store,), moved)
+    def __init__(
+        self, scratch: Path, store: Path, moved: tuple[str, str] | None = None, *, may_pass: bool = False
+    ) -> None:
+        self._layers = Layers(scratch, (store,), moved, may_pass=may_pass)
         self._told = Told(self._layers)
         self._blocked = Blocked(scratch)
         view = View(self._layers)
@@ -80,6 +82,15 @@ class Overlay:
     def blocked(self) -> list[Block]:
         """Return what could not be turned to the scratch folder and was refused."""
         return self._blocked.all()
+
+    def hand_over(self, until_us: int | None) -> list[str]:
+        """Let files that are open for writing be those of the world; says which of them are longer there.
+
+        Those that nobody has touched since a time are cut back.
+        """
+        from playhead.replay.overlay.leaving import hand_over  # here: most replays never leave
+
+        return hand_over(self._layers, until_us)
 
     def close(self, *, keep: bool = False) -> None:
         """Remove the scratch folder."""
@@ -137,16 +148,16 @@ class Overlay:
         self._layers.lock = threading.RLock()
 
 
-def install(scratch: Path, store: Path, moved: tuple[str, str] | None = None) -> Overlay:
+def install(scratch: Path, store: Path, moved: tuple[str, str] | None = None, *, may_pass: bool = False) -> Overlay:
     """Lay a scratch folder over the file system, before anything is watched; other processes may share it.
 
-    What lies in the store of Playhead is left alone. Of `moved` the first folder is found where the second is. One at a
-    time.
+    What lies in the store of Playhead is left alone. Of `moved` the first folder is found where the second is. With
+    `may_pass`, whoever is past the tape meets the world itself. One at a time.
     """
     global _present
     if _present is not None:
         raise RuntimeError("an overlay is in place already")
-    overlay = Overlay(scratch, store, moved)
+    overlay = Overlay(scratch, store, moved, may_pass=may_pass)
     overlay._begin()
     _present = overlay
     return overlay

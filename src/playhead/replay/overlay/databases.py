@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 
-from playhead.capture import hooks
+from playhead.capture import answering, hooks
 from playhead.capture.imports import AfterImport
 from playhead.replay.blocked import Blocked
 from playhead.replay.overlay.opening import Opening
@@ -48,6 +48,8 @@ class Databases:
         """Open a database as `sqlite3.connect` does."""
         database: Any = args[0] if args else options.get("database")
         uri = bool(args[7]) if len(args) > 7 else bool(options.get("uri"))
+        if answering.is_in_world():
+            return self._connect(*args, **options)
         place = None if given_text(database) is None else self._place(os.fsdecode(database), uri)
         if place is None:
             return self._guarded(self._connect(*args, **options))
@@ -105,7 +107,7 @@ class Databases:
         opened = module.open
 
         def open_above(*args: Any, **options: Any) -> Any:
-            if not args or given_text(args[0]) is None:
+            if not args or given_text(args[0]) is None or answering.is_in_world():
                 return original(*args, **options)
             return original(self._opening.database(os.fsdecode(args[0])), *args[1:], **options)
 

@@ -68,9 +68,11 @@ def failure(number: int) -> OSError:
 class Layers:
     """What is above and what is below."""
 
-    def __init__(self, scratch: Path, apart: tuple[Path, ...], moved: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, scratch: Path, apart: tuple[Path, ...], moved: tuple[str, str] | None = None, *, may_pass: bool = False
+    ) -> None:
         self._moved = moved  # a folder, and the one that is in its place here
-        self.raw = Raw()
+        self.raw = Raw(may_pass=may_pass)
         self.lock = threading.RLock()
         self.scratch = os.path.realpath(scratch)
         self.files = os.path.join(self.scratch, "files")

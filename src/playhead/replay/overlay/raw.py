@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from playhead.capture import hooks
+from playhead.capture import answering, hooks
 
 # What is replaced, where this Python has it; each is found here by its name, as it was.
 NAMES = (
@@ -21,7 +21,9 @@ NAMES = (
 class Raw:
     """The functions of the operating system as they were before the overlay."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_pass: bool = False) -> None:
+        """Note them; with `may_pass`, whoever is past the tape meets them, and not what is in their place."""
+        self._may_pass = may_pass
         self._known: dict[str, Any] = {name: getattr(os, name) for name in NAMES if hasattr(os, name)}
         self._known |= {"io_open": io.open, "open_code": io.open_code}
 
@@ -38,7 +40,14 @@ class Raw:
         """Put these in place of the functions that they are named after."""
         for name, function in instead.items():
             if name in self._known:
-                self._known[name] = hooks.replace(self._known[name], function)
+                put = self._unless_past(name, function) if self._may_pass else function
+                self._known[name] = hooks.replace(self._known[name], put)
+
+    def _unless_past(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def either(*args: Any, **options: Any) -> Any:
+            return (self._known[name] if answering.is_in_world() else function)(*args, **options)
+
+        return either
 
     def look(self, path: str) -> os.stat_result | None:
         """Return what is at a place, itself and not where it leads; None where nothing is."""

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from playhead.capture import audit
+from playhead.capture import answering, audit
 from playhead.errors import WriteRefused
 from playhead.replay.blocked import Blocked
 from playhead.replay.overlay.layers import Layers
@@ -94,6 +94,8 @@ class Refusing:
         return found.above is not None or (found.facts is None and self._layers.raw.look(found.path) is not None)
 
     def _refuse(self, event: str, path: Any, why: str) -> None:
+        if answering.is_in_world():
+            return
         if isinstance(path, int):
             try:
                 text: str | None = self._layers.raw.readlink(f"/proc/self/fd/{path}")

@@ -1,0 +1,101 @@
+"""Go on with a run that was cut off: what was done is told by the tape, and from there on it is done."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import orjson
+
+from playhead._api.reading import load
+from playhead.cli import onward
+from playhead.cli.arguments import add_run
+from playhead.cli.output import Output, one_line
+from playhead.cli.silence import swallowed
+from playhead.errors import UsageError
+from playhead.replay.aftermath import Flight, aftermath
+from playhead.replay.course import IN_FLIGHT
+from playhead.replay.onwards import Again, resume
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_run(parser)
+    parser.add_argument("--in-flight", choices=IN_FLIGHT, metavar="|".join(IN_FLIGHT),
+                        help="what becomes of a call that was under way and may have changed something: do it again, "
+                        "go on as if it had answered, or raise InFlight in its place; else you are asked")  # fmt: skip
+    parser.add_argument("--answer", metavar="JSON", help="with --in-flight skip: what the call gave back (null)")
+    parser.add_argument("--again", action="store_true", help="resume a run that was resumed before")
+    onward.add_waive(parser)
+    parser.usage = "playhead resume RUN [--in-flight retry|skip|fail] [options] [-- PROGRAM [ARGUMENTS]]"
+    parser.epilog = (
+        "The program is started again. Up to the last recorded event everything is answered from the tape and nothing\n"
+        "is done; after it the program is in the world: its models, tools, files and network are live. A question to\n"
+        "a model that was under way is asked again. A call that may have changed something is not repeated without a\n"
+        "word; one that is declared irreversible is never repeated.\n"
+        "Exit code: that of the program.\n\n"
+        "examples:\n"
+        "  playhead resume @last\n"
+        "  playhead resume @last --in-flight skip"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Resume."""
+    again = onward.again_of(args, load(args.run, args.store))
+    rules, answer = _rules(args, again, out), _answer(args)
+    with swallowed(out.json):
+        found = resume(again, rules, answer=answer, twice=args.again)
+    if out.json:
+        out.emit(found.as_dict())
+    else:
+        for line in onward.lines(found.as_dict()):
+            out.warn(line)
+    return found.exit_code
+
+
+def _answer(args: argparse.Namespace) -> Any:
+    """Return what a call gives back that is passed over."""
+    if args.answer is None:
+        return None
+    if args.in_flight not in (None, "skip"):
+        raise UsageError(f"--answer is for `--in-flight skip`, and this is `--in-flight {args.in_flight}`")
+    try:
+        return orjson.loads(args.answer)
+    except orjson.JSONDecodeError as problem:
+        raise UsageError(
+            f"the answer is not JSON: {problem}", hint="""For instance --answer '{"booked": 10}'."""
+        ) from None
+
+
+def _rules(args: argparse.Namespace, again: Again, out: Output) -> dict[int, str]:
+    """Say of each call that was under way what becomes of it; asks whoever sits there, where it matters."""
+    rules: dict[int, str] = {}
+    for flight in aftermath(again.reader).flying:
+        if not flight.changes:
+            continue
+        if args.in_flight is not None:
+            rules[flight.seq] = args.in_flight
+        elif sys.stdin.isatty() and sys.stderr.isatty() and not out.json:
+            rules[flight.seq] = _ask(flight, out)
+    return rules
+
+
+def _ask(flight: Flight, out: Output) -> str:
+    may = ["fail"] if flight.irreversible else ["retry", "fail"]
+    may = [rule for rule in IN_FLIGHT if rule in may or (rule == "skip" and flight.can_be_skipped)]
+    out.warn(
+        f"playhead: event {flight.seq}, {flight.name}, was under way when the run was cut off: it may have been done"
+    )
+    if flight.given:
+        out.warn(f"  it was given: {one_line(flight.given)}")
+    while True:
+        sys.stderr.write(f"  {', '.join(may)}? ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+        if not answer:
+            raise UsageError("nobody said what becomes of it", hint="Say it: `--in-flight retry`, `skip` or `fail`.")
+        found = [rule for rule in may if answer.strip() and rule.startswith(answer.strip().lower())]
+        if len(found) == 1:
+            return found[0]

@@ -1,0 +1,88 @@
+"""Draw the family of a run: what it was made from, and what was made from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead._api.reading import Run
+from playhead.cli.output import Output, one_line
+from playhead.cli.quick_index import open_quick_index
+from playhead.cli.run_text import symbol
+from playhead.errors import PlayheadError
+from playhead.store.files import FileStore
+
+_MADE = ("fork", "resume", "model", "step")  # modes of runs that went their own way; exact replays only repeat
+_SQL = (
+    "SELECT id, name, status, json_extract(origin, '$.run'), json_extract(origin, '$.mode'),"
+    " json_extract(origin, '$.at'), json_extract(origin, '$.step') FROM runs"
+)
+_SHOWN = 30
+_HOW = {"fork": "forked at event {at}", "resume": "resumed after event {at}", "model": "its models asked again"}
+
+
+def family(found: Run) -> list[dict[str, Any]]:
+    """Return the runs of a family, the oldest first and each after what it was made from; empty for a run alone."""
+    if type(found.store) is not FileStore:
+        return []
+    try:
+        with open_quick_index(found.store.root) as index:
+            placed = ", ".join("?" * len(_MADE))
+            made = index.query(f"{_SQL} WHERE json_extract(origin, '$.mode') IN ({placed}) ORDER BY id", list(_MADE))[1]
+            parents = {row[0]: row[3] for row in made}
+            root = found.id
+            while (above := parents.get(root)) is not None and above != root:
+                root = above
+            if root == found.id and root not in parents.values():
+                return []
+            first = index.query(f"{_SQL} WHERE id = ?", [root])[1]
+    except PlayheadError:
+        return []  # the index says what is wrong with it elsewhere
+    children: dict[str, list[Any]] = {}
+    for row in made:
+        children.setdefault(row[3], []).append(row)
+    out: list[dict[str, Any]] = []
+    _add(first[0] if first else (root, "", "gone", None, None, None, None), 0, children, out)
+    return out
+
+
+def _add(row: Any, depth: int, children: dict[str, list[Any]], out: list[dict[str, Any]]) -> None:
+    id, name, status, parent, mode, at, step = row
+    out.append(
+        {"id": id, "name": name, "status": status, "from": parent, "mode": mode, "at": at, "step": step, "depth": depth}
+    )
+    for child in children.get(id, ()):
+        _add(child, depth + 1, children, out)
+
+
+def print_family(members: list[dict[str, Any]], this: str, out: Output) -> None:
+    """Draw it."""
+    if not members:
+        return
+    out.print()
+    out.styled(("family", "bold"))
+    for at, one in enumerate(members[:_SHOWN]):
+        sign, style = symbol(str(one["status"]), out)
+        how = _HOW.get(str(one["mode"]), "its step {step} run again" if one["mode"] == "step" else "").format(**one)
+        here = "  ← this run" if one["id"] == this else ""
+        told = f", {how}" if one["depth"] and how else ""
+        out.styled(
+            f"  {_branches(members, at)}", (sign, style), f" {one['id']} {one_line(str(one['name']))}{told}{here}"
+        )
+    if len(members) > _SHOWN:
+        out.print(f"  and {len(members) - _SHOWN} more (--json)")
+
+
+def _branches(members: list[dict[str, Any]], at: int) -> str:
+    """Return the lines before a run: from whom it comes."""
+    depth = members[at]["depth"]
+    if not depth:
+        return ""
+    drawn = []
+    for level in range(1, depth + 1):
+        later = next((one["depth"] for one in members[at + 1 :] if one["depth"] <= level), 0)
+        goes_on = later == level
+        if level == depth:
+            drawn.append("├─ " if goes_on else "└─ ")
+        else:
+            drawn.append("│  " if goes_on else "   ")
+    return "".join(drawn)

@@ -1,0 +1,148 @@
+"""What commands share that let a program leave its tape: their arguments, and how they tell what came of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from playhead import _limits
+from playhead.cli.arguments import store_root
+from playhead.cli.output import clean, one_line
+from playhead.cli.replay_text import drifted, listed
+from playhead.errors import UsageError
+from playhead.replay.course import UNKNOWN
+from playhead.replay.models.asker import Asker
+from playhead.replay.models.overrides import Overrides
+from playhead.replay.onwards import Again
+from playhead.replay.pointing import assignment
+from playhead.settings import load
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views import prices, text
+
+_SHOWN = 5
+_WIDTH = 160
+_NAMES = {"exit_code": "exit code", "stdout": "what it printed"}
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what may be different in questions to models."""
+    group = parser.add_argument_group("models")
+    group.add_argument("--model", metavar="NAME", help="ask this model in place of the recorded one")
+    group.add_argument("--base-url", metavar="URL", help="ask there: http://127.0.0.1:8080/v1")
+    group.add_argument("--param", action="append", default=[], metavar="PATH=VALUE",
+                       help="set something in every request, such as temperature=0; may be repeated")  # fmt: skip
+    group.add_argument("--system", metavar="TEXT", help="have this for the system prompt; @FILE reads it from a file")
+    group.add_argument("--budget", type=float, metavar="DOLLARS", help="ask no more once the answers cost this much")
+    group.add_argument("--at-once", type=int, metavar="N", default=_limits.MODELS_AT_ONCE,
+                       help="how many questions to models may be under way (%(default)s)")  # fmt: skip
+    return group
+
+
+def add_unknown(parser: Any) -> None:
+    """Add what becomes of calls that are not on the tape."""
+    parser.add_argument("--unknown", choices=UNKNOWN, default="refuse",
+                        help="a tool call that the tape does not have: refuse it, give the answer to the nearest one "
+                        "that it has, or run it live; what is irreversible is never run (%(default)s)")  # fmt: skip
+
+
+def overrides_of(args: argparse.Namespace) -> Overrides:
+    """Return what is to be different."""
+    system = args.system
+    if system is not None and system.startswith("@"):
+        try:
+            system = Path(system[1:]).read_text()
+        except OSError as problem:
+            raise UsageError(f"cannot read the system prompt {system[1:]}: {problem.strerror}") from None
+    parameters = dict(assignment(one) for one in args.param)
+    return Overrides(model=args.model, base_url=args.base_url, system=system, parameters=parameters)
+
+
+def asker_of(args: argparse.Namespace) -> Asker:
+    """Return what asks models."""
+    if args.budget is not None and args.budget <= 0:
+        raise UsageError(f"not a budget: {args.budget:g}", hint="It is in dollars, and more than 0.")
+    if args.at_once < 1:
+        raise UsageError(f"not how many may be asked at once: {args.at_once}", hint="At least 1.")
+    return Asker(overrides_of(args), budget=args.budget, at_once=args.at_once, prices=load().prices)
+
+
+def again_of(args: argparse.Namespace, recorded: Any) -> Again:
+    """Return what a run is to be made from."""
+    waive = [reason for named in args.waive for reason in named.split(",")]
+    reader = RunReader(recorded.store, recorded.id)
+    return Again(reader, FileStore(store_root(args.store)), load(), args.program or None, waive)
+
+
+def add_waive(parser: argparse.ArgumentParser) -> None:
+    """Add which reasons against a replay shall not count, and the program."""
+    parser.add_argument("--waive", action="append", default=[], metavar="REASON",
+                        help="let a reason against a replay not count; may be repeated")  # fmt: skip
+    parser.set_defaults(program=[])
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """Return how a run that left its tape came out, as it goes to stderr."""
+    surface, outcome, answers = found["surface"], found["outcome"], found["answers"]
+    origin = found["origin"]
+    verb = {"model": "asks the models of {run} again", "fork": "forks {run} at event {at}"}
+    verb |= {"resume": "resumes {run} after event {at}"}
+    out = [f"playhead: {found['run']} {verb[found['mode']].format(**origin)}"]
+    counts = f"{text.several(surface['taped'], 'call')} answered from the tape"
+    out.append(f"  {counts}, {text.several(found['live_calls'], 'live call')}, {len(found['blocked'])} blocked")
+    if found["mode"] == "resume":
+        out.append(f"  it came to its end: exit code {found['exit_code']}")
+    elif outcome["same"]:
+        out.append("  the outcome is the same")
+    else:
+        out.append(f"  the outcome is another: {', '.join(_difference(one) for one in outcome['differences'])}")
+    if found["mode"] != "resume" and (answers["same"] or answers["changed"]):
+        told = f"{text.several(answers['same'], 'answer')} of models the same, {len(answers['changed'])} changed"
+        out.append(f"  {told}")
+        out += [f"    {one_line(text.cut(changed_answer(one), _WIDTH))}" for one in answers["changed"][:_SHOWN]]
+        if len(answers["changed"]) > _SHOWN:
+            out.append(f"    and {len(answers['changed']) - _SHOWN} more (--json)")
+    if found["live_calls"]:
+        out.append(f"  what the live models cost: {prices.told(found['cost'], found['unpriced'])}")
+    out.append(f"  isolation: {found['isolation']}; integrity: {found['integrity']['verdict']}")
+    for one in surface["unknown"]:
+        out.append(f"  {_ruled(one)}")
+    for one in found["deviations"][:_SHOWN]:
+        head, *rest = clean(str(one["text"])).splitlines() or [""]
+        out += [f"  {head}", *(f"    {line}" for line in rest)]
+    out += listed("note", [str(note) for note in surface["notes"]])
+    out += listed("waived", [str(reason) for reason in found["waived"]])
+    out += listed("blocked", [f"{one['what']} {one['detail']}" for one in found["blocked"]])
+    return out + drifted(surface["drift"])
+
+
+def _difference(one: dict[str, Any]) -> str:
+    name = _NAMES.get(one["what"], one["what"])
+    if one["what"] in ("status", "exit_code", "error"):
+        return f"{name} {one['now']} (was {one['then']})"
+    return str(name)
+
+
+def changed_answer(one: dict[str, Any]) -> str:
+    """Say in one line how an answer of a model changed."""
+    if one["type"] == "added":
+        return f"event {one['at']}: asked once more than then"
+    if one["type"] == "gone":
+        return f"event {one['seq']} of then: not asked any more"
+    first = one["changes"][0]
+    told = first.get("words") or f"{text.short(first.get('left'), 60)} → {text.short(first.get('right'), 60)}"
+    more = f" and {len(one['changes']) - 1} more" if len(one["changes"]) > 1 else ""
+    return f"event {one['seq']} → {one['at']}, {first['path']}: {told}{more}"
+
+
+def _ruled(one: dict[str, Any]) -> str:
+    done = {
+        "refuse": "is not on the tape: refused",
+        "nearest": "is not on the tape: given the answer to the nearest call",
+        "live": "is not on the tape: live",
+        "retry": "was under way when the run ended: done again",
+        "skip": "was under way when the run ended: passed over",
+        "fail": "was under way when the run ended: raised InFlight",
+    }
+    return f"event {one['at']}: {one_line(str(one['name']))} {done[one['rule']]}"

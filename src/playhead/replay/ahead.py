@@ -1,0 +1,106 @@
+"""Follow on the tape how far each lane of a program has come: the events that its own code causes, in their order."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from playhead.event.envelope import Event
+from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING
+from playhead.replay.compare import is_ours
+from playhead.replay.tape import hides
+from playhead.store.reader import RunReader
+
+# Kinds that the code of an agent causes when it is run again.
+_CAUSED = CALLS | CLOSING | {"step.started", "note.added", "policy.checked", "effect.observed", "artifact.created"}
+_CAUSED = _CAUSED - {"run.finished"}
+# Without these, what comes after them cannot have come: they tell for sure where a lane is.
+_SURE = CALLS | CLOSING | {"step.started"}
+
+
+class Place(NamedTuple):
+    """One event that the code of the agent caused."""
+
+    seq: int
+    kind: str
+    lane: str
+
+
+def places(reader: RunReader, last: int | None = None) -> Iterator[Place]:
+    """Yield the events of a run that its program causes again in a replay, up to and including `last`."""
+    inside: set[str | None] = set()  # spans in tools, whose bodies do not run again
+    told_only: set[str | None] = set()  # spans that were read off other traffic
+    program: str | None = None
+    root: str | None = None
+    for event in reader.resolved():
+        if last is not None and event.seq > last:
+            return
+        if event.kind == "run.started":
+            root = root or event.span
+            continue
+        if (
+            program is None
+            and event.kind == "process.started"
+            and event.parent == root
+            and not event.data.get("streams")
+        ):
+            program = event.span
+        hidden = event.parent in inside
+        opens = event.kind in OPENING_TO_CLOSING and event.span is not None
+        if opens and (hidden or hides(event)):
+            inside.add(event.span)
+        if opens and (event.data.get("inferred") or event.data.get("from_server")):
+            told_only.add(event.span)
+        if event.kind in _CAUSED and not hidden and event.span not in told_only and not _is_apart(event, program):
+            yield Place(event.seq, event.kind, event.lane)
+
+
+def _is_apart(event: Event, program: str | None) -> bool:
+    if event.kind == "effect.observed":
+        return str(event.data.get("what")).startswith(("process.", "socket."))  # which a replay answers, or refuses
+    return is_ours(event, program)
+
+
+class Ahead:
+    """What of a tape is still to come, in each lane."""
+
+    def __init__(self, reader: RunReader, last: int) -> None:
+        """Begin before the first event; `last` is the last that counts."""
+        self._left: dict[str, deque[Place]] = {}
+        for place in places(reader, last) if last >= 0 else ():
+            self._left.setdefault(place.lane, deque()).append(place)
+        self._lanes = len(self._left)
+        self._told_only: set[str] = set()
+        self._lock = threading.Lock()
+
+    def passed(self, lane: str, kind: str, span: str, data: Mapping[str, Any]) -> int | None:
+        """Take in that a lane caused an event; return which event on the tape that is, None for none."""
+        left = self._left.get(lane)
+        if not left or kind not in _CAUSED or self._is_told_only(kind, span, data):
+            return None
+        with self._lock:
+            if kind in _SURE and any(place.kind == kind for place in left):
+                while left[0].kind != kind:
+                    left.popleft()
+            return left.popleft().seq if left and left[0].kind == kind else None
+
+    def _is_told_only(self, kind: str, span: str, data: Mapping[str, Any]) -> bool:
+        if data.get("inferred") or data.get("from_server"):
+            self._told_only.add(span)
+        extra = data.get("data")
+        ours = data.get("adopts") or (isinstance(extra, Mapping) and "attached" in extra)
+        return bool(ours) or span in self._told_only
+
+    def has_left(self) -> bool:
+        """Say whether some lane has come to the end of the tape."""
+        return not self._lanes or any(not left for left in list(self._left.values()))
+
+    def is_all_over(self) -> bool:
+        """Say whether every lane has come to the end of the tape."""
+        return not any(list(self._left.values()))
+
+    def is_over(self, lane: str) -> bool:
+        """Say whether nothing of a lane is left on the tape."""
+        return not self._left.get(lane)

@@ -1,0 +1,256 @@
+"""Run a recorded program again and let it leave the tape: ask models anew, go on from an event, go on after a crash."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from playhead.errors import PlayheadError, UsageError
+from playhead.event.kinds import CALLS, CLOSING
+from playhead.replay.aftermath import Flight, aftermath, restore
+from playhead.replay.course import EVERYWHERE, IN_FLIGHT, LIVE, NOWHERE, UNKNOWN, Course
+from playhead.replay.edited import MAIN
+from playhead.replay.models.asker import Asker
+from playhead.replay.outcome import came, compared
+from playhead.replay.readiness import verify_run
+from playhead.replay.ready import exact_readiness, refuse_unless_ready
+from playhead.replay.relaunch import Ran, relaunch
+from playhead.replay.tape import Tape
+from playhead.settings import Settings
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views.timeline import Timeline
+
+# What is no reason against going on from somewhere: what differs before that is found out, and said.
+_NOT_AGAINST = ("execution_incomplete", "not_captured")
+
+
+@dataclass
+class Rerun:
+    """What came of a run that left its tape."""
+
+    run: str
+    origin: dict[str, Any]
+    mode: str
+    exit_code: int
+    integrity: dict[str, Any]
+    completeness: dict[str, Any]
+    outcome: dict[str, Any]  # same, differences: beside the run that it was made from
+    answers: dict[str, Any]  # of models: same, changed
+    live_calls: int = 0
+    surface: dict[str, Any] = field(default_factory=dict)  # taped, live, unknown
+    deviations: list[dict[str, Any]] = field(default_factory=list)
+    blocked: list[dict[str, Any]] = field(default_factory=list)
+    isolation: str = "hooks"
+    cost: float | None = None  # of the models that were asked live
+    unpriced: list[str] = field(default_factory=list)
+    output: Any = None
+    folder: str = ""
+    waived: list[str] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        """Say whether it came out as the run that it was made from."""
+        return bool(self.outcome["same"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape of `playhead replay --mode model`, `fork` and `resume`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a run is to be made from, and where to."""
+
+    reader: RunReader
+    store: FileStore
+    settings: Settings
+    argv: Sequence[str] | None = None
+    waive: Sequence[str] = ()
+
+
+def rerun(again: Again, asker: Asker, *, unknown: str = "refuse") -> Rerun:
+    """Run the program again with its models live, and everything else from the tape.
+
+    `unknown` says what becomes of a tool call that the tape does not have: refuse, nearest, live.
+    """
+    if unknown not in UNKNOWN:
+        raise UsageError(f"no rule for calls that are not on the tape: {unknown!r}", hint=f"It is {_or(UNKNOWN)}.")
+    course = Course(mode="model", live="model", cut=NOWHERE, unknown=unknown, told=_told(asker))
+    return _go(again, course, asker)
+
+
+def fork(
+    again: Again,
+    at: int,
+    *,
+    edits: dict[int, Any] | None = None,
+    live: str = "model",
+    unknown: str = "refuse",
+    asker: Asker | None = None,
+) -> Rerun:
+    """Run the program from the tape up to an event, and live from there; `edits` has other answers, by their events."""
+    if live not in LIVE or not live:
+        raise UsageError(f"not what may be live: {live!r}", hint="It is model, tool or all.")
+    asker = asker or Asker(prices=again.settings.prices)
+    given = {str(seq): data for seq, data in (edits or {}).items()}
+    course = Course(
+        mode="fork",
+        live=live,
+        cut=at,
+        unknown=unknown,
+        edits=given,
+        told={"live": live, **({"edited": sorted(edits)} if edits else {}), **_told(asker)},
+    )
+    return _go(again, course, asker if live == "model" else None)
+
+
+def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bool = False) -> Rerun:
+    """Run the program from the tape up to where it was cut off, and on from there, in the world.
+
+    `rules` says of calls that were under way then what becomes of them, by their events: retry, skip, fail. `answer` is
+    what a call gives back that is skipped. `twice` resumes a run that was resumed before.
+    """
+    end = aftermath(again.reader)
+    for flight in end.flying:
+        _check_rule(flight, rules.get(flight.seq))
+    if not twice and (before := resumed_by(again)) is not None:
+        raise UsageError(
+            f"{again.reader.id} was resumed before, by {before}",
+            hint=f"If that one was cut off, resume it: `playhead resume {before}`. `--again` does all of it once more.",
+        )
+    skipped = [flight for flight in end.flying if rules.get(flight.seq) == "skip" and answer is not None]
+    course = Course(
+        mode="resume",
+        live="all",
+        cut=end.cut,
+        in_flight={str(seq): rule for seq, rule in rules.items()},
+        edits={str(one.seq): {MAIN[one.kind]: answer} for one in skipped},
+        may_undo=True,
+    )
+    restored = restore(end.restored)
+    went = _go(again, course, None)
+    went.surface["notes"] = [*restored, *went.surface["notes"]]
+    return went
+
+
+def resumed_by(again: Again) -> str | None:
+    """Return the last run that goes on from this one; None where none does."""
+    found = None
+    for run in again.store.runs():
+        if run <= again.reader.id:
+            continue  # ids are in the order of time
+        with contextlib.suppress(PlayheadError):
+            origin = RunReader(again.store, run).first().data.get("origin") or {}
+            if origin.get("mode") == "resume" and origin.get("run") == again.reader.id:
+                found = run
+    return found
+
+
+def _check_rule(flight: Flight, rule: str | None) -> None:
+    named = f"event {flight.seq} ({flight.name})"
+    if rule is None and flight.changes:
+        raise UsageError(
+            f"{named} was under way when the run was cut off, and may have been done",
+            hint="Look at what it was to change, and say: `--in-flight retry`, `skip` or `fail`.",
+        )
+    if rule is not None and rule not in IN_FLIGHT:
+        raise UsageError(f"not what to do with a call that was under way: {rule!r}", hint=f"It is {_or(IN_FLIGHT)}.")
+    if rule == "retry" and flight.irreversible:
+        raise UsageError(
+            f"{named} is declared irreversible, and is not tried again",
+            hint="`--in-flight skip` goes on as if it had answered nothing, `fail` raises InFlight in its place.",
+        )
+    if rule == "skip" and not flight.can_be_skipped:
+        raise UsageError(
+            f"{named} cannot be passed over: nobody knows what to answer in its place",
+            hint="`--in-flight retry` does it again, `fail` raises InFlight in its place.",
+        )
+
+
+def cut_at(reader: RunReader, at: int, *, edited: bool = False) -> int:
+    """Return the last event that counts in a fork at an event, by its number; UsageError where there is none such.
+
+    At a question, the answer is what is new: it is asked live, unless one is given (`edited`).
+    """
+    head = Tape(reader).head[0]
+    if not 0 <= at <= head:
+        raise UsageError(f"{reader.id} has no event {at}", hint=f"Its events are 0 to {head}.")
+    if edited:
+        return answer_at(reader, at)
+    return at
+
+
+def answer_at(reader: RunReader, at: int) -> int:
+    """Return the event with the answer that an event is about: itself, or what closes it."""
+    event = reader.event(at)
+    if event.kind in CLOSING and event.kind not in ("step.finished", "run.finished"):
+        return at
+    if event.kind not in CALLS:
+        raise UsageError(
+            f"event {at} is {event.kind}: it has no answer that could be another one",
+            hint="Name a call of a model or a tool, or its answer; `playhead show RUN` lists them.",
+        )
+    for line in reader.events():
+        if line.seq > at and line.span == event.span and line.kind in CLOSING:
+            return line.seq
+    raise UsageError(
+        f"event {at} was never answered: there is nothing to edit", hint="Give the whole answer: `--edit FILE`."
+    )
+
+
+def _go(again: Again, course: Course, asker: Asker | None) -> Rerun:
+    """Start the program on its course, and say what came of it."""
+    given = [*again.waive, *(() if course.mode == "model" else _NOT_AGAINST)]
+    waived = refuse_unless_ready(exact_readiness(again.reader), again.reader.id, given)
+    tape = Tape(again.reader)
+    ran = relaunch(tape, again.store, again.settings, argv=again.argv, course=course, asker=asker)
+    return _told_of(again, tape, course, ran, asker, [reason for reason in waived if reason in again.waive])
+
+
+def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | None, waived: list[str]) -> Rerun:
+    replay = RunReader(again.store, ran.run)
+    verified = verify_run(replay)
+    reports = [event.data for event in replay.resolved() if event.kind == "replay.reported"]
+    deviations = [event.data for event in replay.resolved() if event.kind == "replay.deviated"]
+    now = came(replay)
+    beside = compared(came(tape.reader), now, after=-1 if course.cut == EVERYWHERE else course.cut)
+    bill = None if asker is None else asker.bill
+    if bill is None:
+        summary = Timeline(prices=again.settings.prices).take_all(replay.events()).finish()
+    return Rerun(
+        run=ran.run,
+        origin=replay.first().data["origin"],
+        mode=course.mode,
+        exit_code=ran.exit_code,
+        integrity={"verdict": verified.integrity.verdict},
+        completeness={"verdict": verified.completeness.verdict},
+        outcome=beside["outcome"],
+        answers=beside["answers"],
+        live_calls=sum(report.get("live", 0) for report in reports),
+        surface={
+            "taped": sum(report.get("answered", 0) for report in reports),
+            "calls": len(tape.calls),
+            "unknown": [one for report in reports for one in report.get("ruled", ())],
+            "notes": [one for report in reports for one in report.get("notes", ())],
+            "drift": [one for report in reports for one in report.get("drift", ())],
+        },
+        deviations=deviations,
+        blocked=[*ran.blocked, *(one for report in reports for one in report.get("blocked", ()))],
+        isolation=ran.isolation,
+        cost=bill.amount if bill is not None else summary.cost,
+        unpriced=bill.unpriced if bill is not None else [],
+        output=now.end.output,
+        folder=ran.folder,
+        waived=waived,
+    )
+
+
+def _told(asker: Asker) -> dict[str, Any]:
+    return {"overrides": asker.overrides.as_dict()} if asker.overrides.as_dict() else {}
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,146 @@
+"""Say how a run that left its tape came out, beside the one that it was made from: its end, and what models said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from playhead.event.envelope import Event
+from playhead.replay.difference import changes
+from playhead.store.reader import RunReader
+from playhead.views.points import written
+
+# What an answer says of itself, and not to the agent.
+_ASIDE = frozenset(
+    {"call_id", "completed_at", "created", "created_at", "done_reason", "encrypted_content", "eval_count"}
+    | {"eval_duration", "id", "load_duration", "model", "modelVersion", "prompt_eval_count", "prompt_eval_duration"}
+    | {"responseId", "service_tier", "signature", "system_fingerprint", "thoughtSignature", "tool_call_id"}
+    | {"total_duration", "usage", "usageMetadata"}
+)
+
+
+@dataclass
+class Ended:
+    """How a run came out."""
+
+    status: str | None = None
+    exit_code: Any = None
+    output: Any = None
+    error: Any = None
+    stdout: str = ""
+
+    def differs_from(self, other: Ended) -> list[dict[str, Any]]:
+        """Return in what two of them differ."""
+        found = []
+        for name in ("status", "exit_code", "output", "stdout"):
+            then, now = getattr(other, name), getattr(self, name)
+            if then != now:
+                found.append({"what": name, "then": then, "now": now})
+        if self.error_said() != other.error_said():
+            found.append({"what": "error", "then": other.error_said(), "now": self.error_said()})
+        return found
+
+    def error_said(self) -> str | None:
+        """Return what went wrong, in one line."""
+        error = self.error
+        return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else None
+
+
+class Answer(NamedTuple):
+    """What a model said."""
+
+    seq: int
+    said: Any
+    model: str | None
+
+
+@dataclass
+class Came:
+    """What a run came to, as far as two of them are compared."""
+
+    end: Ended = field(default_factory=Ended)
+    answers: dict[str, list[Answer]] = field(default_factory=dict)  # by lane
+
+
+def came(reader: RunReader) -> Came:
+    """Read a run to its end."""
+    found, stdout = Came(), bytearray()
+    for event in reader.resolved():
+        data = event.data
+        if event.kind == "model.responded":
+            answer = Answer(event.seq, said(data), data.get("model"))
+            found.answers.setdefault(event.lane, []).append(answer)
+        elif event.kind == "output.written" and data.get("stream") == "stdout":
+            stdout += written(data)
+        elif event.kind == "run.finished":
+            found.end = _ended(event)
+    found.end.stdout = stdout.decode("utf-8", "replace")
+    return found
+
+
+def _ended(event: Event) -> Ended:
+    data = event.data
+    code = (data.get("metadata") or {}).get("exit_code")
+    return Ended(data.get("status"), code, data.get("output"), data.get("error"))
+
+
+def said(data: dict[str, Any]) -> Any:
+    """Return what an answer says to the agent: without its name, its times and its bill."""
+    found: dict[str, Any] = {"response": _plain(data.get("response"))}
+    if isinstance(data.get("error"), dict):
+        found["error"] = data["error"].get("message")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items() if name not in _ASIDE}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def compared(then: Came, now: Came, *, after: int = -1) -> dict[str, Any]:
+    """Return which answers of models changed, and whether the outcome did; only those `after` an event were asked."""
+    pairs = list(_paired(then, now))
+    changed = []
+    same = 0
+    for lane, number, old, new in pairs:
+        if old is not None and old.seq <= after:
+            continue
+        if old is None or new is None:
+            changed.append(_told(lane, number, old, new, []))
+            continue
+        found = changes(old.said, new.said)
+        if found:
+            changed.append(_told(lane, number, old, new, [change.as_dict() for change in found]))
+        else:
+            same += 1
+    differences = now.end.differs_from(then.end)
+    return {
+        "outcome": {"same": not differences, "differences": differences},
+        "answers": {"same": same, "changed": changed},
+    }
+
+
+def _paired(then: Came, now: Came) -> Iterator[tuple[str, int, Answer | None, Answer | None]]:
+    """Yield the answers of both runs beside each other, lane by lane."""
+    for lane in dict.fromkeys([*then.answers, *now.answers]):
+        old, new = then.answers.get(lane, []), now.answers.get(lane, [])
+        for number in range(max(len(old), len(new))):
+            left, right = (one[number] if number < len(one) else None for one in (old, new))
+            yield lane, number, left, right
+
+
+def _told(
+    lane: str, number: int, old: Answer | None, new: Answer | None, found: list[dict[str, Any]]
+) -> dict[str, Any]:
+    sort = "added" if old is None else "gone" if new is None else "changed"
+    return {
+        "type": sort,
+        "lane": lane,
+        "number": number + 1,
+        "seq": None if old is None else old.seq,
+        "at": None if new is None else new.seq,
+        "models": [None if one is None else one.model for one in (old, new)],
+        "changes": found,
+    }
