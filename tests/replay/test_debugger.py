@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import re
-import select
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.replay.again import ASKING, playhead, record
 from tests.replay.going_on import events, told
+from tests.replay.terminal import Terminal, terminals
 
 from playhead.testing import ScriptedProvider
+
+__all__ = ["terminals"]  # a fixture
 
 PROGRAM = (
     ASKING
@@ -43,62 +40,11 @@ if len(sys.argv) > 2:
 )
 
 
-class Terminal:
-    """A command in a terminal of its own, and somebody who types."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.pid, self._line = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            os.execv(sys.executable, [sys.executable, "-m", "playhead", *arguments])
-        self.seen = ""
-
-    def until(self, text: str, seconds: float = 30) -> str:
-        """Return what is shown up to a text, from where this was called last."""
-        end, found = time.monotonic() + seconds, ""
-        while not (at := re.search(text, found)):
-            assert time.monotonic() < end, f"{text!r} never came: {found}"
-            if select.select([self._line], [], [], 0.2)[0]:
-                try:
-                    found += os.read(self._line, 65536).decode(errors="replace").replace("\r\n", "\n")
-                except OSError:
-                    raise AssertionError(f"{text!r} never came, and it ended: {found}") from None
-        return found[: at.end()]
-
-    def type(self, line: str) -> str:
-        """Type a line, and return what is shown until it can be typed again."""
-        os.write(self._line, f"{line}\n".encode())
-        return self.until(r"\(playhead [\w-]+\) $")
-
-    def end(self, line: str) -> int:
-        """Type a line that ends it, and return its exit code."""
-        os.write(self._line, f"{line}\n".encode())
-        while True:
-            try:
-                if not os.read(self._line, 65536):
-                    break
-            except OSError:
-                break
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("debugging")
     with ScriptedProvider(told) as provider:
         return folder, record(folder, PROGRAM, provider.base_url).run
-
-
-@pytest.fixture
-def terminals() -> Iterator[list[Terminal]]:
-    opened: list[Terminal] = []
-    yield opened
-    for one in opened:
-        try:
-            os.kill(one.pid, 9)
-            os.waitpid(one.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
 
 
 def variables(shown: str) -> str:
@@ -152,7 +98,7 @@ def test_what_is_evaluated_takes_nothing_from_the_tape(recording: tuple[Path, st
     assert abs(now - time.time()) < 60
     assert "'seen': 'x'" in terminal.type("look('x')")
     assert "a replay uses no network" in terminal.type("ask('x')")
-    os.write(terminal._line, b"c\n")
+    terminal.write("c")
     assert "total 13" in terminal.until("went on to its end")  # as recorded
 
 

@@ -8,8 +8,11 @@ import pytest
 from tests.replay import going_on
 from tests.replay.again import playhead
 from tests.replay.going_on import answered, events, lines, provider, recorded, write
+from tests.replay.terminal import Terminal, terminals
 
 from playhead.event.kinds import CALLS
+
+__all__ = ["terminals"]  # a fixture
 
 SAID = ["re round 0, so far 0 1", "re round 1, so far 1 2"]  # what is booked
 
@@ -244,6 +247,24 @@ def test_a_write_that_was_under_way_fails_where_that_is_wanted(folder: Path) -> 
     assert "InFlight" in done.stderr
     assert "it may or may not have been done" in done.stderr
     assert not lines(folder, "ledger.txt")
+
+
+def test_on_a_terminal_it_is_asked(folder: Path, terminals: list[Terminal]) -> None:
+    with provider() as asked:
+        whole = events(folder, recorded(folder, asked.base_url))
+        called = next(event["seq"] for event in whole if event["kind"] == "tool.called")
+        run = recorded(folder, asked.base_url, kill_at=called)
+        terminal = Terminal(folder, "resume", run)
+        terminals.append(terminal)
+        shown = terminal.until(r"retry, skip, fail\? $")
+        assert "tool.called book, was under way" in shown
+        assert "amount: 1" in shown
+        terminal.write("what")
+        terminal.until(r"retry, skip, fail\? $")
+        terminal.write("re")
+        terminal.until("re the end, 3 3")
+        assert terminal.exit_code() == 0
+    assert lines(folder, "ledger.txt") == SAID
 
 
 def test_what_is_irreversible_is_not_tried_again(folder: Path) -> None:

@@ -357,7 +357,8 @@ class ToolCall(Span):
             if scope is not None and self.span is not None:
                 scope.recording.turns.tools[self.span] = self
                 self._around_tool = repeats.inside(scope.lane, self.span)
-                self._printed = printing.begun(self._began_us) if answering.player is None else None
+                runs = answering.player is None or answering.player.is_in_world(scope.lane.path)
+                self._printed = printing.begun(self._began_us) if runs else None
                 if self._printed is not None:
                     self._printed.yielded = lambda: self.yielded
         if scope is not None and any(effect != "read" for effect in self._effects):

@@ -20,6 +20,8 @@ from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
 
+_INTERRUPTED = 130  # a program that whoever sits there has ended, with us
+
 
 def run_models(args: argparse.Namespace, out: Output) -> int:
     """Answer `playhead replay --mode model`."""
@@ -49,7 +51,10 @@ def _often(args: argparse.Namespace, out: Output, again: Any, asker: Any) -> int
     with out.progress(args.times, "asking the models again") as advance:
         for _ in range(args.times):
             with swallowed():
-                times.add(rerun(again, asker, unknown=args.unknown))
+                went = rerun(again, asker, unknown=args.unknown)
+            if went.exit_code == _INTERRUPTED:
+                raise KeyboardInterrupt
+            times.add(went)
             advance(1)
             if asker.refused:
                 break

@@ -103,8 +103,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         out += [f"    {one_line(text.cut(changed_answer(one), _WIDTH))}" for one in answers["changed"][:_SHOWN]]
         if len(answers["changed"]) > _SHOWN:
             out.append(f"    and {len(answers['changed']) - _SHOWN} more (--json)")
-    if found["live_calls"]:
-        out.append(f"  what the live models cost: {prices.told(found['cost'], found['unpriced'])}")
+    if found["live_calls"] and (cost := prices.told(found["cost"], found["unpriced"])):
+        out.append(f"  what the live models cost: {cost}")
     out.append(f"  isolation: {found['isolation']}; integrity: {found['integrity']['verdict']}")
     for one in surface["unknown"]:
         out.append(f"  {_ruled(one)}")

@@ -34,7 +34,7 @@ def places(reader: RunReader, last: int | None = None) -> Iterator[Place]:
     told_only: set[str | None] = set()  # spans that were read off other traffic
     program: str | None = None
     root: str | None = None
-    for event in reader.resolved():
+    for event in reader.events():  # what is looked at is too short to be a reference
         if last is not None and event.seq > last:
             return
         if event.kind == "run.started":

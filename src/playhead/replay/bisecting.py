@@ -27,6 +27,7 @@ from playhead.views.spans import SpanView
 
 Verdict = Literal["good", "bad", "unresolved"]
 BY = ("exit", "output")
+_INTERRUPTED = 130  # a program that whoever sits there has ended, with us
 _CANNOT_TELL = 125  # the exit code of a check that cannot, as for `git bisect`
 # What an answer says of itself, its times and its way: not of what it answers.
 _ASIDE = frozenset(
@@ -187,6 +188,8 @@ class Bisection:
         other = (str(getattr(good.store, "root", "")), good.id)
         course = Course(mode="exact", swaps=swaps, other=other, told={"swapped": sorted(map(int, swaps))})
         ran = relaunch(self._tape, again.store, again.settings, argv=again.argv, course=course)
+        if ran.exit_code == _INTERRUPTED and _INTERRUPTED not in (self._good_end.exit_code, self._bad_end.exit_code):
+            raise KeyboardInterrupt
         replay = RunReader(again.store, ran.run)
         events = [event for event in replay.resolved() if event.kind in ("replay.deviated", "replay.reported")]
         self.live += sum(event.data.get("live", 0) for event in events if event.kind == "replay.reported")

@@ -18,7 +18,7 @@ from playhead.replay.ahead import Ahead
 from playhead.replay.course import LIVE, Course
 from playhead.replay.edited import NOTHING, Edited
 from playhead.replay.models.asking import Question
-from playhead.replay.overlay import Overlay
+from playhead.replay.overlay import NotTheSame, Overlay
 from playhead.replay.player import Player
 from playhead.replay.tape import Call, Tape
 from playhead.replay.values import value_of
@@ -56,7 +56,8 @@ class OnwardPlayer(Player):
         self.ruled: list[dict[str, Any]] = []  # calls that were not on the tape, and what was done about each
         self._beyond, self._other = whole or tape, other
         self._ahead = Ahead(tape.reader, min(course.cut, tape.head[0]))
-        self._bodies: dict[str, str] = {}  # by span: the lanes of calls that are live, for as long as they last
+        self._bodies: dict[str, str] = {}  # by span: the lanes of tools that run, for as long as they do
+        self._under_way: set[str] = set()  # spans of calls that are live
         self._steps: dict[str, int] = {}  # by name: how many have begun
         self._stopping: set[str] = set()  # the span of the step that the program is run for
         self._offsets: dict[str, int] = {}  # of clocks that only ever go on
@@ -75,7 +76,7 @@ class OnwardPlayer(Player):
 
     def _goes_on(self) -> bool:
         """Say whether something may happen in the world that no turn knows of."""
-        return bool(self._bodies) or (self.course.in_world and self._ahead.has_left())
+        return bool(self._under_way) or (self.course.in_world and self._ahead.has_left())
 
     def is_in_world(self, lane: str | None = None) -> bool:
         """Say whether a lane is past the tape, or inside of a call that is live."""
@@ -85,7 +86,7 @@ class OnwardPlayer(Player):
         return (self.course.in_world and self._ahead.is_over(lane)) or self._is_inside(lane)
 
     def _is_inside(self, lane: str) -> bool:
-        """Say whether a lane is inside of a call that is live."""
+        """Say whether a lane is inside of a tool that runs."""
         return any(lane == body or lane.startswith(f"{body}.") for body in list(self._bodies.values()))
 
     def lets_out(self) -> bool:
@@ -105,7 +106,10 @@ class OnwardPlayer(Player):
         seq = self._ahead.passed(lane, kind, span, data)
         if kind in CLOSING:
             self._bodies.pop(span, None)
+            self._under_way.discard(span)
         is_call = kind in CALLS and not data.get("inferred") and not data.get("from_server")
+        if kind == "model.invoked" and "operation" not in data:
+            is_call = False  # made by hand: what it sends is the question
         if key is None or not is_call or not (self._ahead.is_over(lane) or self._is_inside(lane)):
             super().asked(recording, kind, span, lane, key, data)
         else:
@@ -136,7 +140,13 @@ class OnwardPlayer(Player):
 
     def _leave(self, overlay: Overlay) -> None:
         """Let what is open in the scratch folder be open in the world: the whole program is past the tape."""
-        self.notes += overlay.hand_over(self._ended_us())
+        try:
+            self.notes += overlay.hand_over(self._ended_us())
+        except NotTheSame as database:
+            text = f"the database {database} is open, and is not what it was for the program: it cannot go on with it"
+            found = {"type": "database", "text": text}
+            self.differs(None, found)
+            raise DeviationError(text, deviation=found) from None
 
     def _ended_us(self) -> int | None:
         """Return when a run ended that goes on here; None for a trial, which has no right to its files."""
@@ -153,7 +163,7 @@ class OnwardPlayer(Player):
             call = self.tape.take(lane, key)
         if call is not None and call.closing is None:
             self._unanswered(recording, call, span)
-        elif self._is_live(kind, lane):
+        elif self._is_live(kind, lane, by_hand=_is_by_hand(recording)):
             self._ask(recording, kind, span, lane, call or self._next_on_tape(lane, kind), data)
         elif (found := call or self._beyond.take(lane, key)) is not None and found.closing is not None:
             self._pending[span] = found
@@ -167,8 +177,8 @@ class OnwardPlayer(Player):
             self._deviate(recording, kind, span, lane, key)
             self.on_deviation = before
 
-    def _is_live(self, kind: str, lane: str) -> bool:
-        sort = "model" if kind == "model.invoked" else "tool"
+    def _is_live(self, kind: str, lane: str, *, by_hand: bool = False) -> bool:
+        sort = "model" if kind == "model.invoked" or by_hand else "tool"
         return sort in LIVE[self.course.live] or (sort == "tool" and self._is_inside(lane))
 
     def _next_on_tape(self, lane: str, kind: str) -> Call | None:
@@ -198,9 +208,11 @@ class OnwardPlayer(Player):
             return
         with self._lock:
             self.live += 1
-        if kind == "model.invoked" and self.course.models:
+        if self.course.models and (kind == "model.invoked" or _is_by_hand(recording)):
             self._pending[span] = Question(self, self.course.models, span, then)  # type: ignore[assignment]
-        else:
+            return
+        self._under_way.add(span)
+        if kind == "tool.called" or data.get("server") == "in-process":
             self._bodies[span] = lane
 
     def _refuse(self, recording: Recording, found: dict[str, Any], text: str, span: str) -> None:
@@ -298,6 +310,12 @@ class OnwardPlayer(Player):
         """Count something that was answered from elsewhere; past the tape, everything is."""
         if not self.is_in_world():
             super().note_drift(source, where)
+
+
+def _is_by_hand(recording: Recording) -> bool:
+    """Say whether this is inside of a call to a model that the agent tells of by itself."""
+    here = scope.current.get()
+    return here is not None and here.span in recording.turns_so_far.by_hand
 
 
 def _named(kind: str, data: Mapping[str, Any]) -> str:

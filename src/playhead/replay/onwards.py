@@ -25,6 +25,9 @@ from playhead.views.timeline import Timeline
 
 # What is no reason against going on from somewhere: what differs before that is found out, and said.
 _NOT_AGAINST = ("execution_incomplete", "not_captured")
+_WITH_SECRETS = ("tool.called", "mcp.requested", "process.started")
+_REDACTED = (b"[redacted:", b'"$redacted"')
+_SHOWN = 5
 
 
 @dataclass
@@ -197,7 +200,8 @@ def answer_at(reader: RunReader, at: int) -> int:
         if line.seq > at and line.span == event.span and line.kind in CLOSING:
             return line.seq
     raise UsageError(
-        f"event {at} was never answered: there is nothing to edit", hint="Give the whole answer: `--edit FILE`."
+        f"event {at} was never answered: there is nothing to edit",
+        hint="`playhead resume RUN --in-flight skip --answer JSON` goes on with one.",
     )
 
 
@@ -234,7 +238,7 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
             "taped": sum(report.get("answered", 0) for report in reports),
             "calls": len(tape.calls),
             "unknown": [one for report in reports for one in report.get("ruled", ())],
-            "notes": [one for report in reports for one in report.get("notes", ())],
+            "notes": [*_placeholders(tape, course), *(one for report in reports for one in report.get("notes", ()))],
             "drift": [one for report in reports for one in report.get("drift", ())],
         },
         deviations=deviations,
@@ -246,6 +250,23 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         folder=ran.folder,
         waived=waived,
     )
+
+
+def _placeholders(tape: Tape, course: Course) -> list[str]:
+    """Say which answers had a secret in them that is not in the recording: the program has what stands for it."""
+    reader = tape.reader
+    found = [
+        str(call.closing)
+        for call in tape.calls
+        if call.closing is not None
+        and (course.cut < 0 or call.closing <= course.cut)
+        and call.kind in _WITH_SECRETS
+        and any(mark in reader.line(call.closing) for mark in _REDACTED)
+    ]
+    if not found:
+        return []
+    named = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+    return [f"secrets were redacted in what was answered (event {named}): the program has what stands in their place"]
 
 
 def _told(asker: Asker) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _transport(original: Any) -> Any:
     @functools.wraps(original)
     def transport(*args: Any, **kwargs: Any) -> Any:
         server = _server(args, kwargs)
-        if answering.player is not None:
+        if answering.player is not None and not answering.player.is_in_world():
             is_first = hasattr(sys.modules["mcp.client.session"], "BaseSession")
             parts = 3 if is_first and original.__name__ in _OF_THREE else 2
             return _Muted(mcp_replay.played(answering.player, server, _sending.get, parts), server)
@@ -293,7 +293,8 @@ def _send_raw_request(original: Any) -> Any:
             token = _sending.set(call)
             try:
                 if answering.player is not None and not hasattr(self, "_write_stream"):
-                    result = await mcp_replay.direct(answering.player, call, self)
+                    asked = functools.partial(original, self, method, params, *args, **kwargs)
+                    result = await mcp_replay.direct(answering.player, call, self, asked)
                 else:
                     result = await original(self, method, params, *args, **kwargs)
             finally:

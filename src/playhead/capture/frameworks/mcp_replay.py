@@ -47,9 +47,14 @@ def _with_context(said: Any, heard: Any) -> tuple[Any, Any]:
     return (said, heard) if streams is None else (streams.ContextSendStream(said), streams.ContextReceiveStream(heard))
 
 
-async def direct(player: Player, call: Message, client: Any) -> Any:
-    """Answer a call of a server in this process, which is not run; the client hears what that said by itself."""
+async def direct(player: Player, call: Message, client: Any, original: Callable[[], Any]) -> Any:
+    """Answer a call of a server in this process, which is not run; the client hears what that said by itself.
+
+    It is run, as the `original` does, where the world is to answer.
+    """
     answer = player.answer(call.span)
+    if answer is None and player.asks_world:
+        return await original()
     if answer is None:
         player.cannot_answer("a server of MCP in this process was asked something, and nobody recorded that it was")
     for one in player.said(answer.span, None):
@@ -90,7 +95,10 @@ class _Played:
         call = self._sending()
         answer = None if call is None else self._player.answer(call.span)
         if answer is None:
-            self._player.cannot_answer(f"the MCP client asked for {message.method}, and nobody recorded that it does")
+            why = "and nobody recorded that it does"
+            if self._player.is_in_world():
+                why = "and this session with its server is from the tape: there is no server behind it"
+            self._player.cannot_answer(f"the MCP client asked for {message.method}, {why}")
         self._say_all(self._player.said(answer.span, None), asked)
         reply = _reply(answer, asked)
         if reply is not None:

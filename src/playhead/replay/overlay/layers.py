@@ -65,6 +65,10 @@ def failure(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
+class NotTheSame(Exception):
+    """A database that is open is not in the world what it is for the program, so that it cannot be handed over."""
+
+
 class Layers:
     """What is above and what is below."""
 
