@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from tests.replay.programs import ROOT, assert_faithful, record, replay
+from tests.replay.programs import ROOT, assert_faithful, record, replay, run
 
 pytest.importorskip("mcp", reason="mcp is not installed here; `make test-matrix` runs these tests with mcp 1 and mcp 2")
 
@@ -35,6 +36,25 @@ def check(folder: Path, transport: str, code: str) -> bytes:
     assert_faithful(recorded, replayed)
     assert not replayed.report["blocked"]
     return recorded
+
+
+def test_past_the_tape_a_server_is_behind_the_session(tmp_path: Path, transport: str) -> None:
+    code = """
+async def main():
+    async with to_server() as session:
+        for number in range(4):
+            print(words(await session.call_tool("add", {"left": number, "right": number})))
+
+asyncio.run(main())
+"""
+    with serving(transport) as address:
+        variables = {"TRANSPORT": transport, "ADDRESS": address}
+        recorded = record(tmp_path, HEAD + code, variables)
+        done = run(tmp_path, "fork", "@last", "--at", "add#2", "--live", "all", "--json", env=variables)
+    found = json.loads(done.out)
+    assert found["outcome"]["same"], (found, done.err)
+    assert found["live_calls"] == 2
+    assert recorded.count(b"\n") == 4
 
 
 def test_requests_and_tools_are_answered_from_the_tape(tmp_path: Path, transport: str) -> None:

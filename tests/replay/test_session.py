@@ -125,7 +125,7 @@ def test_one_replay_at_a_time(recorded: playhead.Run) -> None:
 def test_what_is_asked_wrongly_is_said(recorded: playhead.Run) -> None:
     from playhead.errors import UsageError
 
-    with pytest.raises(UsageError, match="not available yet"):
+    with pytest.raises(UsageError, match="a function of its own"):
         playhead.replay(recorded, mode="fork")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no mode"):
         playhead.replay(recorded, mode="sideways")  # type: ignore[arg-type]

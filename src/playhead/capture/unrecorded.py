@@ -34,3 +34,7 @@ class Unrecorded(Exchange):
     def reply(self) -> Reply:
         """Return an answer that says nothing but that all is well."""
         return Reply(EMPTY)
+
+    async def reply_async(self) -> Reply:
+        """Do the same in an event loop."""
+        return self.reply()

@@ -82,7 +82,8 @@ def _transport(original: Any) -> Any:
         if answering.player is not None and not answering.player.is_in_world():
             is_first = hasattr(sys.modules["mcp.client.session"], "BaseSession")
             parts = 3 if is_first and original.__name__ in _OF_THREE else 2
-            return _Muted(mcp_replay.played(answering.player, server, _sending.get, parts), server)
+            real = functools.partial(original, *args, **kwargs)
+            return _Muted(mcp_replay.played(answering.player, server, _sending.get, parts, real), server)
         return _Muted(original(*args, **kwargs), server)
 
     return transport

@@ -21,13 +21,21 @@ if TYPE_CHECKING:
     from playhead.capture.frameworks.mcp_messages import Message, Server
 
 _TIMED_OUT = (408, -32001)  # which the client says by itself, by the release
+_GREETINGS = ("initialize", "notifications/initialized")
 _numbers = itertools.count(1)
 
 
 async def played(
-    player: Player, server: Server | None, sending: Callable[[], Message | None], parts: int
+    player: Player,
+    server: Server | None,
+    sending: Callable[[], Message | None],
+    parts: int,
+    real: Callable[[], AsyncGenerator[Any, None]],
 ) -> AsyncGenerator[Any, None]:
-    """Yield the streams of a connection, once, as the generator of a transport does: `parts` of them."""
+    """Yield the streams of a connection, once, as the generator of a transport does: `parts` of them.
+
+    The `real` one is opened where the world is to answer: the server is greeted as this one was.
+    """
     import anyio
 
     said: Any
@@ -35,7 +43,7 @@ async def played(
     if server is not None and server.keeps_context:
         said, heard = _with_context(said, heard)
     async with anyio.create_task_group() as tasks:
-        playing = _Played(player, tasks, said, sending)
+        playing = _Played(player, tasks, said, sending, real)
         playing.connected(server)
         yield (heard, playing, lambda: None)[:parts]
         tasks.cancel_scope.cancel()
@@ -76,8 +84,18 @@ async def direct(player: Player, call: Message, client: Any, original: Callable[
 class _Played:
     """What the client writes to."""
 
-    def __init__(self, player: Player, tasks: Any, said: Any, sending: Callable[[], Message | None]) -> None:
+    def __init__(
+        self,
+        player: Player,
+        tasks: Any,
+        said: Any,
+        sending: Callable[[], Message | None],
+        open_real: Callable[[], AsyncGenerator[Any, None]],
+    ) -> None:
         self._player, self._tasks, self._said, self._sending = player, tasks, said, sending
+        self._open_real = open_real
+        self._greeting: list[Any] = []  # what the client said first
+        self._real: Any = None  # what it writes to, where a server is behind it
 
     def connected(self, server: Server | None) -> None:
         """Say what the server said without being asked."""
@@ -90,15 +108,19 @@ class _Played:
         message = getattr(item, "message", item)
         message = getattr(message, "root", message)
         asked = getattr(message, "id", None)
+        if getattr(message, "method", None) in _GREETINGS:
+            self._greeting.append(item)
         if asked is None or not hasattr(message, "method"):
+            if self._real is not None:
+                await self._real.send(item)
             return
         call = self._sending()
         answer = None if call is None else self._player.answer(call.span)
+        if answer is None and call is not None and self._player.asks_world:
+            await self._ask(item)
+            return
         if answer is None:
-            why = "and nobody recorded that it does"
-            if self._player.is_in_world():
-                why = "and this session with its server is from the tape: there is no server behind it"
-            self._player.cannot_answer(f"the MCP client asked for {message.method}, {why}")
+            self._player.cannot_answer(f"the MCP client asked for {message.method}, and nobody recorded that it does")
         self._say_all(self._player.said(answer.span, None), asked)
         reply = _reply(answer, asked)
         if reply is not None:
@@ -117,6 +139,34 @@ class _Played:
 
         with _quiet():
             self._tasks.start_soon(say)
+
+    # A server behind it.
+
+    async def _ask(self, item: Any) -> None:
+        """Hand something to the server, which is started for it."""
+        if self._real is None:
+            import anyio
+
+            greeted = anyio.Event()
+            with _quiet():
+                self._tasks.start_soon(self._serve, greeted)
+            await greeted.wait()
+        await self._real.send(item)
+
+    async def _serve(self, greeted: Any) -> None:
+        """Greet a server as the one on the tape was, and pass on what it says."""
+        async with contextlib.asynccontextmanager(self._open_real)() as streams:
+            heard, real = streams[0], streams[1]
+            first, *rest = self._greeting
+            await real.send(first)
+            while _id_of(await heard.receive()) != _id_of(first):
+                pass  # what it says by itself before that is not for this session
+            for item in rest:
+                await real.send(item)
+            self._real = real
+            greeted.set()
+            async for message in heard:
+                await self._said.send(message)
 
     # What else is done with such a stream.
 
@@ -144,6 +194,11 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         muted.reset(token)
+
+
+def _id_of(item: Any) -> Any:
+    message = getattr(item, "message", item)
+    return getattr(getattr(message, "root", message), "id", None)
 
 
 # Messages of either release: in mcp 1 each has a `root`.

@@ -85,7 +85,7 @@ def known_as(pid: int) -> None:
 def unrecorded(frame: FrameType | None, argv: Any) -> None:
     """Refuse a process that is not recorded, as where there is no such program; the recorder's own is let through."""
     player = answering.player
-    if player is None or _is_ours(frame):
+    if player is None or _is_ours(frame) or player.lets_out():
         return
     first = argv if isinstance(argv, (str, bytes, os.PathLike)) else next(iter(argv), "")
     program = os.fsdecode(first) if isinstance(first, (str, bytes, os.PathLike)) else repr(first)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._api.reading import load
-from playhead.cli import onward
+from playhead.cli import live_options
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.silence import swallowed
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                      "the default is the exit code, where the two runs differ in it")  # fmt: skip
     how.add_argument("--check", metavar="CMD", help="tell it by the exit code of this command: 0 good, 125 unsure, "
                      "any other bad; what the program printed is its input")  # fmt: skip
-    onward.add_waive(parser)
+    live_options.add_waive(parser)
     parser.usage = "playhead bisect GOOD BAD [--by exit|output | --check CMD] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (
         "The program of the bad run is replayed with some of its answers swapped for those of the good one, until no\n"

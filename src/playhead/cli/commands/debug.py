@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playhead import settings as settings_module
 from playhead._api.reading import Run, load
-from playhead.cli import onward
+from playhead.cli import live_options
 from playhead.cli.arguments import add_run
 from playhead.cli.commands import show
 from playhead.cli.output import Output, one_line
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--at", default=FIRST_ERROR, metavar="SEQ",
                         help="an event, its name, first-error (the default), or deviation")  # fmt: skip
-    onward.add_waive(parser)
+    live_options.add_waive(parser)
     parser.usage = "playhead debug RUN [--at SEQ|first-error|deviation] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (
         "The program is replayed exactly, nothing live, and stops when it comes to the event. There is Python's own\n"

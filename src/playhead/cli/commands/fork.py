@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from playhead._api.reading import load
-from playhead.cli import onward
+from playhead.cli import live_options, onward
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.silence import swallowed
@@ -33,9 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--live", choices=("model", "tool", "all"), default="model",
                         help="what is asked of the world from there on; with tool and all, what the program does is "
                         "done (%(default)s)")  # fmt: skip
-    onward.add_unknown(parser)
-    onward.add_waive(parser)
-    onward.add_overrides(parser)
+    live_options.add_unknown(parser)
+    live_options.add_waive(parser)
+    live_options.add_overrides(parser)
     parser.usage = "playhead fork RUN --at SEQ [--edit FILE | --set PATH=VALUE] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (
         "SEQ is the number of an event, as `playhead show RUN` has it. At a question the answer is asked live; at an\n"

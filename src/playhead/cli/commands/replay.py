@@ -12,7 +12,7 @@ import orjson
 
 from playhead import settings as settings_module
 from playhead._api.reading import load
-from playhead.cli import onward
+from playhead.cli import live_options
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.silence import swallowed
@@ -74,8 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--input", metavar="FILE", help="step: other arguments, as JSON: an object by their names")
     parser.add_argument("--live", action="store_true", help="step: its models and tools are asked, and not the tape")
-    onward.add_unknown(parser)
-    models = onward.add_overrides(parser)
+    live_options.add_unknown(parser)
+    models = live_options.add_overrides(parser)
     models.add_argument("--times", type=int, default=1, metavar="N",
                         help="run it so often, and say how often and where the outcome changed")  # fmt: skip
     models.add_argument("--isolated", action="store_true",

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from playhead import _limits
-from playhead.cli import onward
+from playhead.cli import live_options, onward
 from playhead.cli.choosing import add_filters, wanted
 from playhead.cli.output import Output
 from playhead.cli.rerunning import Reran, rerun_all
@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="with --isolated: send this, as for a key; may be repeated")  # fmt: skip
     parser.add_argument("--waive", action="append", default=[], metavar="REASON",
                         help="let a reason against a replay not count; may be repeated")  # fmt: skip
-    onward.add_unknown(parser)
-    onward.add_overrides(parser)
+    live_options.add_unknown(parser)
+    live_options.add_overrides(parser)
     parser.epilog = (
         "Each run is replayed with live models and the rest from the tape, as `playhead replay --mode model` does;\n"
         "the new runs are kept, and say what they were made from. With --budget no more is asked once the answers\n"

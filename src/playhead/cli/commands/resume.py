@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from playhead._api.reading import load
-from playhead.cli import onward
+from playhead.cli import live_options, onward
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
 from playhead.cli.silence import swallowed
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "go on as if it had answered, or raise InFlight in its place; else you are asked")  # fmt: skip
     parser.add_argument("--answer", metavar="JSON", help="with --in-flight skip: what the call gave back (null)")
     parser.add_argument("--again", action="store_true", help="resume a run that was resumed before")
-    onward.add_waive(parser)
+    live_options.add_waive(parser)
     parser.usage = "playhead resume RUN [--in-flight retry|skip|fail] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (
         "The program is started again. Up to the last recorded event everything is answered from the tape and nothing\n"
