@@ -9,16 +9,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.replay.again import ASKING, playhead
+from tests.replay.again import playhead
 
 from playhead.testing import ReceivedRequest, ScriptedProvider
+
+# Asks a model with what Python has itself, which is loaded fastest.
+PLAINLY = """
+import http.client, json, sys
+HOST = sys.argv[1].removeprefix("http://").removesuffix("/v1")
+def ask(text):
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": text}]}
+    connection = http.client.HTTPConnection(HOST, timeout=30)
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer["choices"][0]["message"]["content"]
+"""
 
 NEVER = 10**6  # no run has so many events
 
 # About twenty events that its own code causes: steps, questions, tools that write, notes, files.
 AGENT = (
     "import killing\n"
-    + ASKING
+    + PLAINLY
     + """
 import playhead
 

@@ -191,9 +191,9 @@ def test_where_the_tape_is_left_before_the_event_that_is_a_deviation(folder: Pat
     [
         (("--at", "999"), "has no event 999"),
         (("--at", "0", "--set", "a=1"), "has no answer that could be another one"),
-        (("--at", "7", "--set", "nowhere.at.all=1"), "nothing is at nowhere.at.all"),
-        (("--at", "7", "--set", "nothing"), "not an assignment"),
-        (("--at", "7", "--edit", "missing.json"), "cannot read the answer missing.json"),
+        (("--at", "gpt-5", "--set", "nowhere.at.all=1"), "nothing is at nowhere.at.all"),
+        (("--at", "gpt-5", "--set", "nothing"), "not an assignment"),
+        (("--at", "gpt-5", "--edit", "missing.json"), "cannot read the answer missing.json"),
         (("--at", "7", "--live", "all", "--model", "x"), "the program asks its models by itself"),
         (("--at", "7", "--budget", "0"), "not a budget"),
     ],
