@@ -38,11 +38,7 @@ def run_models(args: argparse.Namespace, out: Output) -> int:
         return _often(args, out, again, asker)
     with swallowed(out.json):
         found = rerun(again, asker, unknown=args.unknown)
-    if out.json:
-        out.emit(found.as_dict())
-    else:
-        for line in onward.lines(found.as_dict()):
-            out.warn(line)
+    onward.tell(found, out)
     return 0 if found.same else 1
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from playhead.cli.arguments import store_root
-from playhead.cli.output import clean, one_line
+from playhead.cli.output import Output, clean, one_line
 from playhead.cli.replay_text import drifted, listed
 from playhead.errors import UsageError
 from playhead.replay.models.asker import Asker
 from playhead.replay.models.overrides import Overrides
-from playhead.replay.onwards import Again
+from playhead.replay.onwards import Again, Rerun
 from playhead.replay.pointing import assignment
 from playhead.settings import load
 from playhead.store.files import FileStore
@@ -50,6 +50,15 @@ def again_of(args: argparse.Namespace, recorded: Any) -> Again:
     waive = [reason for named in args.waive for reason in named.split(",")]
     reader = RunReader(recorded.store, recorded.id)
     return Again(reader, FileStore(store_root(args.store)), load(), args.program or None, waive)
+
+
+def tell(found: Rerun, out: Output) -> None:
+    """Say how a run that left its tape came out."""
+    if out.json:
+        out.emit(found.as_dict())
+        return
+    for line in lines(found.as_dict()):
+        out.warn(line)
 
 
 def lines(found: dict[str, Any]) -> list[str]:

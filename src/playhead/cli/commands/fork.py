@@ -63,11 +63,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
                          hint="`--live model` asks them in its place, and may ask something else.")  # fmt: skip
     with swallowed(out.json):
         found = fork(again, cut, edits=edits, live=args.live, unknown=args.unknown, asker=asker)
-    if out.json:
-        out.emit(found.as_dict())
-    else:
-        for line in onward.lines(found.as_dict()):
-            out.warn(line)
+    onward.tell(found, out)
     return 0 if found.same else 1
 
 

@@ -47,11 +47,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     rules, answer = _rules(args, again, out), _answer(args)
     with swallowed(out.json):
         found = resume(again, rules, answer=answer, twice=args.again)
-    if out.json:
-        out.emit(found.as_dict())
-    else:
-        for line in onward.lines(found.as_dict()):
-            out.warn(line)
+    onward.tell(found, out)
     return found.exit_code
 
 
