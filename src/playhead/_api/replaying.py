@@ -162,7 +162,7 @@ def _overriding(given: Mapping[str, Any]) -> list[str]:
 
 def _json(value: Any) -> bytes:
     """Write a value as it would be recorded."""
-    apart = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+    apart = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     return orjson.dumps(value, default=mark, option=apart)
 
 

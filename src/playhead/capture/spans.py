@@ -6,6 +6,7 @@ Each span is a `with` and an `async with`; recording never awaits, so the two di
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Token
 from types import TracebackType
@@ -176,12 +177,13 @@ class Step(Span):
         from playhead.capture.environment import place_of  # here: it imports this, by way of git
 
         place = place_of(function)
+        yields = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)  # items are not kept
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
             return Step(self.name, self._given, (place, arguments_of(function, args, kwargs, whole=True)))
 
         def returned(span: Any, result: Any) -> None:
-            span.output = result
+            span.output = {"yielded": span.yielded} if yields else result
 
         return around(function, make, returned)
 

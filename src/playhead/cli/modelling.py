@@ -39,6 +39,8 @@ def run_models(args: argparse.Namespace, out: Output) -> int:
     with swallowed(out.json):
         found = rerun(again, asker, unknown=args.unknown)
     onward.tell(found, out)
+    if found.surface["unreached"]:
+        return 3
     return 0 if found.same else 1
 
 
@@ -50,10 +52,10 @@ def _often(args: argparse.Namespace, out: Output, again: Any, asker: Any) -> int
                 went = rerun(again, asker, unknown=args.unknown)
             if went.exit_code == _INTERRUPTED:
                 raise KeyboardInterrupt
+            if asker.refused:
+                break  # it was cut by the budget, and says nothing of the model
             times.add(went)
             advance(1)
-            if asker.refused:
-                break
     found = times.as_dict(args.times, asker)
     if out.json:
         out.emit(found)

@@ -21,7 +21,8 @@ from playhead.views import prices, text
 
 _SHOWN = 5
 _WIDTH = 160
-_NAMES = {"exit_code": "exit code", "stdout": "what it printed"}
+_NAMES = {"exit_code": "exit code", "stdout": "what it printed", "raised": "last line of stderr"}
+_KILLED = 128  # more than this is a signal
 
 
 def overrides_of(args: argparse.Namespace) -> Overrides:
@@ -38,7 +39,7 @@ def overrides_of(args: argparse.Namespace) -> Overrides:
 
 def asker_of(args: argparse.Namespace) -> Asker:
     """Return what asks models."""
-    if args.budget is not None and args.budget <= 0:
+    if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"not a budget: {args.budget:g}", hint="It is in dollars, and more than 0.")
     if args.at_once < 1:
         raise UsageError(f"not how many may be asked at once: {args.at_once}", hint="At least 1.")
@@ -71,7 +72,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     counts = f"{text.several(surface['taped'], 'call')} answered from the tape"
     out.append(f"  {counts}, {text.several(found['live_calls'], 'live call')}, {len(found['blocked'])} blocked")
     if found["mode"] == "resume":
-        out.append(f"  it came to its end: exit code {found['exit_code']}")
+        out.append(f"  {_ended(found)}")
     elif outcome["same"]:
         out.append("  the outcome is the same")
     else:
@@ -96,9 +97,19 @@ def lines(found: dict[str, Any]) -> list[str]:
     return out + drifted(surface["drift"])
 
 
+def _ended(found: dict[str, Any]) -> str:
+    if found["deviations"]:
+        return f"it was stopped by a deviation: exit code {found['exit_code']}"
+    if found["exit_code"] > _KILLED:
+        return f"it was cut off again (exit code {found['exit_code']}): `playhead resume {found['run']}`"
+    return f"it ended by itself: exit code {found['exit_code']}"
+
+
 def _difference(one: dict[str, Any]) -> str:
     name = _NAMES.get(one["what"], one["what"])
-    if one["what"] in ("status", "exit_code", "error"):
+    if one["what"] == "stopped":
+        return "it was stopped (below)"
+    if one["what"] in ("status", "exit_code", "error", "raised"):
         return f"{name} {one['now']} (was {one['then']})"
     return str(name)
 
@@ -124,4 +135,5 @@ def _ruled(one: dict[str, Any]) -> str:
         "skip": "was under way when the run ended: passed over",
         "fail": "was under way when the run ended: raised InFlight",
     }
-    return f"event {one['at']}: {one_line(str(one['name']))} {done[one['rule']]}"
+    where = f"event {one['at']}" if one["seq"] is None else f"event {one['seq']} of then"
+    return f"{where}: {one_line(str(one['name']))} {done[one['rule']]}"

@@ -97,7 +97,9 @@ def _judged(result: Reran, answer: dict[str, Any]) -> Reran:
     result.answers = answer["answers"]["same"] + len(changed)
     result.answers_changed, result.live_calls = len(changed), answer["live_calls"]
     result.verdict = "same" if answer["outcome"]["same"] else "changed"
-    if answer["deviations"]:
+    if answer["surface"]["unreached"]:
+        result.verdict, result.text = "failed", "the model was not reached"
+    elif answer["deviations"]:
         result.verdict, result.text = "failed", str(answer["deviations"][0]["text"]).partition("\n")[0]
     elif changed:
         result.text = changed_answer(changed[0])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from playhead._clock import parse_utc
 from playhead.errors import UsageError
 from playhead.event.envelope import Event
+from playhead.event.kinds import CALLS
 from playhead.replay.ahead import Place, places
 from playhead.replay.edited import NOTHING
 from playhead.replay.tape import Call, Tape
@@ -16,7 +17,7 @@ from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import text
 
-_LATER_US = 1_000_000  # after its last event a program may still have written
+LATER_US = 1_000_000  # after its last event a program may still have written
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _WIDTH = 200
 
@@ -30,6 +31,7 @@ class Flight(NamedTuple):
     given: str
     changes: bool  # it may have changed something that a second one would change again
     irreversible: bool
+    failed: bool = False  # it was answered, with an error, and the program ended with it
 
     @property
     def can_be_skipped(self) -> bool:
@@ -50,6 +52,8 @@ class Aftermath(NamedTuple):
     cut: int  # the last event that is told by the tape
     flying: list[Flight]
     restored: list[Restored]
+    until_us: int  # when it ended, as far as that is known
+    notes: list[str]
 
 
 def aftermath(reader: RunReader) -> Aftermath:
@@ -66,64 +70,80 @@ def aftermath(reader: RunReader) -> Aftermath:
             hint="`playhead fork RUN --at SEQ` goes on from an earlier event.",
         )
     passed = list(places(reader))
+    until_us = parse_utc(reader.event(tape.head[0]).time)
     flying = [call for call in tape.calls if call.closing is None]
-    if tape.finished is not None and not flying and (failed := _failed_last(tape)) is not None:
-        return Aftermath(failed.seq, [_flight(failed)], [])
-    cut, undone = _before_last_effects(reader, passed)
-    return Aftermath(cut, [_flight(call) for call in flying], undone)
+    inside = _inside(reader, {call.span for call in flying})
+    if tape.finished is not None and not flying and (failed := _failed_last(tape, passed)) is not None:
+        flight = _flight(failed, _inside(reader, {failed.span}))._replace(failed=True)
+        return Aftermath(failed.seq, [flight], [], until_us, [])
+    cut, undone, notes = _before_last_effects(reader, passed, until_us)
+    return Aftermath(cut, [_flight(call, inside) for call in flying], undone, until_us, notes)
 
 
-def _failed_last(tape: Tape) -> Call | None:
-    """Return the last call of a program that ended with an error, where that call did too."""
+def _inside(reader: RunReader, spans: set[str | None]) -> dict[str | None, list[dict[str, Any]]]:
+    """Return what was called inside of these, by the span of the outermost: kind and data of each."""
+    within: dict[str | None, str | None] = {span: span for span in spans}
+    found: dict[str | None, list[dict[str, Any]]] = {}
+    for event in reader.resolved() if spans else ():
+        if event.parent in within and event.span is not None and event.span not in within:
+            within[event.span] = within[event.parent]
+            if event.kind in CALLS:
+                found.setdefault(within[event.span], []).append({"kind": event.kind, **event.data})
+    return found
+
+
+def _failed_last(tape: Tape, passed: list[Place]) -> Call | None:
+    """Return the last call of a program that ended with an error, where that call did too, and nothing came after."""
     last = max(tape.calls, key=lambda call: call.closing or call.seq, default=None)
-    if last is None or last.closing is None or any(call.seq > last.closing for call in tape.calls):
+    if last is None or last.closing is None:
+        return None
+    if any(place.seq > last.closing and place.kind != "step.finished" for place in passed):
         return None
     data = last.data
     return last if (data.get("outcome") or data.get("status")) == "error" else None
 
 
-def _before_last_effects(reader: RunReader, passed: list[Place]) -> tuple[int, list[Restored]]:
+def _before_last_effects(
+    reader: RunReader, passed: list[Place], until_us: int
+) -> tuple[int, list[Restored], list[str]]:
     """Return the last event before writes that may be half done: they are told of before they are done."""
     undone: list[Restored] = []
+    notes: list[str] = []
     while passed and passed[-1].kind == "effect.observed":
         event = reader.resolve(reader.event(passed[-1].seq))
         if event.data.get("what") != "file.written":
             break
-        if (found := _half_written(event)) is not None:
+        found, touched = _half_written(event, until_us)
+        if found is not None:
             undone.append(found)
+        if touched:
+            notes.append(f"{event.data['target']} was changed since: what the program writes to it may be there twice")
         passed = passed[:-1]
-    return (passed[-1].seq if passed else 0), undone
+    return (passed[-1].seq if passed else 0), undone, notes
 
 
-def _half_written(event: Event) -> Restored | None:
-    """Return what a file held before it was written, where it holds something else now, and nobody touched it since."""
+def _half_written(event: Event, until_us: int) -> tuple[Restored | None, bool]:
+    """Return what a file held before it was written, where it holds something else now; and whether somebody else
+    has touched it since, so that it is left alone.
+    """
     path, detail = event.data.get("target"), event.data.get("detail") or {}
     mode, before = detail.get("mode"), detail.get("size")
     if not isinstance(path, str) or mode not in ("a", "x") or not os.path.isfile(path):
-        return None
+        return None, False
     facts = os.stat(path)
-    if facts.st_mtime_ns // 1000 > parse_utc(event.time) + _LATER_US:
-        return None
-    if mode == "x" or detail.get("created"):
-        return Restored(path, None)
-    return Restored(path, before) if isinstance(before, int) and facts.st_size > before else None
+    new = mode == "x" or bool(detail.get("created"))
+    if not new and not (isinstance(before, int) and facts.st_size > before):
+        return None, False
+    if facts.st_mtime_ns // 1000 > until_us + LATER_US:
+        return None, True
+    return Restored(path, None if new else before), False
 
 
-def restore(files: list[Restored]) -> list[str]:
-    """Have files as they were before the program was about to write them; says which."""
-    said = []
-    for path, size in files:
-        if size is None:
-            os.unlink(path)
-        else:
-            os.truncate(path, size)
-        said.append(f"{path} is as it was before its last write, which is done again")
-    return said
-
-
-def _flight(call: Call) -> Flight:
+def _flight(call: Call, inside: dict[str | None, list[dict[str, Any]]]) -> Flight:
     data = call.question.data
-    effects = data.get("effects") or []
+    within = inside.get(call.span, [])
+    effects = [*(data.get("effects") or []), *(one for inner in within for one in inner.get("effects") or ())]
+    changing = _changes(call.kind, data) or any(_changes(inner["kind"], inner) for inner in within)
     named = data.get("name") or data.get("method") or data.get("model") or " ".join(map(str, data.get("argv") or ()))
     target = f" {data['url']}" if call.kind == "http.sent" and data.get("url") else ""
     given = "" if data.get("input") is None else text.short(data["input"], _WIDTH)
@@ -132,7 +152,7 @@ def _flight(call: Call) -> Flight:
         call.kind,
         f"{call.kind} {named}{target}".strip(),
         given,
-        _changes(call.kind, data),
+        changing,
         "irreversible" in effects,
     )
 

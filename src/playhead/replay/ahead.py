@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -16,8 +17,8 @@ from playhead.store.reader import RunReader
 # Kinds that the code of an agent causes when it is run again.
 _CAUSED = CALLS | CLOSING | {"step.started", "note.added", "policy.checked", "effect.observed", "artifact.created"}
 _CAUSED = _CAUSED - {"run.finished"}
-# Without these, what comes after them cannot have come: they tell for sure where a lane is.
-_SURE = CALLS | CLOSING | {"step.started"}
+# What comes after these cannot have come without them: they tell where a lane is, and are never passed over.
+_OPENING = CALLS | {"step.started"}
 
 
 class Place(NamedTuple):
@@ -26,6 +27,7 @@ class Place(NamedTuple):
     seq: int
     kind: str
     lane: str
+    what: str | None = None  # of a call its key, of a step its name
 
 
 def places(reader: RunReader, last: int | None = None) -> Iterator[Place]:
@@ -54,13 +56,19 @@ def places(reader: RunReader, last: int | None = None) -> Iterator[Place]:
         if opens and (event.data.get("inferred") or event.data.get("from_server")):
             told_only.add(event.span)
         if event.kind in _CAUSED and not hidden and event.span not in told_only and not _is_apart(event, program):
-            yield Place(event.seq, event.kind, event.lane)
+            yield Place(event.seq, event.kind, event.lane, _what(event.kind, event.key, event.data))
 
 
 def _is_apart(event: Event, program: str | None) -> bool:
     if event.kind == "effect.observed":
         return str(event.data.get("what")).startswith(("process.", "socket."))  # which a replay answers, or refuses
     return is_ours(event, program)
+
+
+def _what(kind: str, key: str | None, data: Mapping[str, Any]) -> str | None:
+    if kind in CALLS:
+        return key
+    return str(data.get("name")) if kind == "step.started" else None
 
 
 class Ahead:
@@ -73,21 +81,34 @@ class Ahead:
             self._left.setdefault(place.lane, deque()).append(place)
         self._lanes = len(self._left)
         self._told_only: set[str] = set()
+        self._adopted = False
         self._lock = threading.Lock()
 
-    def passed(self, lane: str, kind: str, span: str, data: Mapping[str, Any]) -> int | None:
+    def passed(self, lane: str, kind: str, span: str, key: str | None, data: Mapping[str, Any]) -> int | None:
         """Take in that a lane caused an event; return which event on the tape that is, None for none."""
         left = self._left.get(lane)
         if not left or kind not in _CAUSED or self._is_told_only(kind, span, data):
             return None
         with self._lock:
-            if kind in _SURE and any(place.kind == kind for place in left):
-                while left[0].kind != kind:
-                    left.popleft()
-            return left.popleft().seq if left and left[0].kind == kind else None
+            ahead = list(itertools.takewhile(lambda place: place.kind not in _OPENING, left))
+            if kind in _OPENING:
+                following = left[len(ahead)] if len(ahead) < len(left) else None
+                what = _what(kind, key, data)
+                if following is not None and (following.kind != kind or what not in (None, following.what)):
+                    return None  # something else than was recorded: the lane is where it was
+                passed = len(ahead) + (following is not None)
+            else:
+                passed = next((at + 1 for at, place in enumerate(ahead) if place.kind == kind), 0)
+                following = ahead[passed - 1] if passed else None
+            for _ in range(passed):
+                left.popleft()
+            return None if following is None else following.seq
 
     def _is_told_only(self, kind: str, span: str, data: Mapping[str, Any]) -> bool:
         if data.get("inferred") or data.get("from_server"):
+            self._told_only.add(span)
+        if kind == "step.started" and data.get("agent") and not self._adopted:
+            self._adopted = True  # the first agent takes over the run of its process, which is no step of it
             self._told_only.add(span)
         extra = data.get("data")
         ours = data.get("adopts") or (isinstance(extra, Mapping) and "attached" in extra)
@@ -102,5 +123,19 @@ class Ahead:
         return not any(list(self._left.values()))
 
     def is_over(self, lane: str) -> bool:
-        """Say whether nothing of a lane is left on the tape."""
+        """Say whether nothing of a lane is left on the tape; of one that is not on it, of that which began it."""
+        while lane not in self._left and "." in lane:
+            lane = lane.rpartition(".")[0]
         return not self._left.get(lane)
+
+    def forget(self, lane: str) -> None:
+        """Leave a lane, and what it begins, to another process."""
+        for one in list(self._left):
+            if one == lane or one.startswith(f"{lane}."):
+                self._left[one].clear()
+
+    def keep_only(self, lane: str) -> None:
+        """Leave all others to other processes."""
+        for one in list(self._left):
+            if one != lane and not one.startswith(f"{lane}."):
+                self._left[one].clear()

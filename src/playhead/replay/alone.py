@@ -13,12 +13,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import scope
+from playhead.capture import answering, scope
 from playhead.capture.scope import Lane
 from playhead.errors import UsageError
 from playhead.event.rebuilt import Loaded, Rebuilder
 from playhead.replay import attached
 from playhead.replay.course import Alone
+from playhead.replay.onward import OnwardPlayer
 
 _NAME = "__playhead_step__"  # what a program is called that is loaded for its functions, and not run
 
@@ -32,9 +33,10 @@ def main() -> None:
     given = {name: rebuilder.value(value) for name, value in step.given.items()}
     if rebuilder.missing:
         raise UsageError(f"the step needs an object of {rebuilder.missing[0]}, and its module does not load that class")
-    self = given.pop("self", given.pop("cls", None)) if "." in step.qualname else None
+    first = [given.pop(name) for name in ("self", "cls") if "." in step.qualname and name in given]
+    first += [given.pop(name) for name in _only_by_place(function) if name in given]
     _enter(step)
-    result = function(*([] if self is None else [self]), **given)
+    result = function(*first, **given)
     if inspect.iscoroutine(result):
         import asyncio
 
@@ -46,6 +48,11 @@ def main() -> None:
         import asyncio
 
         asyncio.run(_drained(result))
+
+
+def _only_by_place(function: Any) -> list[str]:
+    """Return the parameters that cannot be given by their names."""
+    return [name for name, one in inspect.signature(function).parameters.items() if one.kind is one.POSITIONAL_ONLY]
 
 
 async def _drained(items: Any) -> None:
@@ -91,6 +98,9 @@ def _enter(step: Alone) -> None:
     lane.skip(step.spawned, step.timers)
     process.lane = lane
     scope.ambient_lane.set(lane)
+    player = answering.player
+    if isinstance(player, OnwardPlayer):
+        player.entered()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -20,14 +20,16 @@ from playhead.replay.difference import changes
 from playhead.replay.onwards import Again
 from playhead.replay.outcome import Ended, came, said
 from playhead.replay.ready import exact_readiness, refuse_unless_ready
-from playhead.replay.relaunch import relaunch
+from playhead.replay.relaunch import Ran, relaunch
 from playhead.replay.tape import Call, Tape
+from playhead.replay.where import sort_of
 from playhead.store.reader import RunReader
 from playhead.views.spans import SpanView
 
 Verdict = Literal["good", "bad", "unresolved"]
 BY = ("exit", "output")
 _INTERRUPTED = 130  # a program that whoever sits there has ended, with us
+_NOT_RUN = (126, 127)  # what a shell says of a command that it does not have
 _CANNOT_TELL = 125  # the exit code of a check that cannot, as for `git bisect`
 # What an answer says of itself, its times and its way: not of what it answers.
 _ASIDE = frozenset(
@@ -92,7 +94,7 @@ class Bisection:
         again: Again,
         *,
         by: str | None = None,
-        check: Sequence[str] | None = None,
+        check: str | None = None,
         done: Callable[[int], None] = lambda replays: None,
     ) -> None:
         """`again` is the bad run, and where its replays go; `check` is a command that says whether one ended well."""
@@ -101,12 +103,13 @@ class Bisection:
         self._good, self._again, self._done = good, again, done
         self._tape = Tape(again.reader)
         self._good_end, self._bad_end = came(good).end, came(again.reader).end
-        self._check = list(check or ())
+        self._check = check or ""
         self.by = "check" if self._check else by or self._told_by()
         self.swaps = list(_swaps(Tape(good), self._tape))
         self.replays = 0
         self.live = 0
         self._tried: dict[frozenset[int], Tried] = {}
+        self._usual: list[str] = []  # what is not on the tape and yet asked or tried, with nothing swapped
 
     def _told_by(self) -> str:
         """Say by what the two runs can be told apart."""
@@ -196,6 +199,11 @@ class Bisection:
         deviated = next((event.data for event in events if event.kind == "replay.deviated"), None)
         if deviated is not None:
             return Tried("unresolved", str(deviated.get("text")).partition("\n")[0])
+        beyond = _beyond(ran, [event.data for event in events if event.kind == "replay.reported"])
+        if not chosen:
+            self._usual = beyond
+        elif new := [one for one in beyond if one not in self._usual]:
+            return Tried("unresolved", f"no tape has what it did then: {new[0]}")
         return self._judged(replay)
 
     def _judged(self, replay: RunReader) -> Tried:
@@ -205,7 +213,12 @@ class Bisection:
             return Tried(verdict, "" if verdict != "unresolved" else "it ended like neither of the two runs")
         environment = {**os.environ, "PLAYHEAD_RUN": replay.id, "PLAYHEAD_DIR": str(self._again.store.root)}
         environment["PLAYHEAD_EXIT_CODE"] = str(end.exit_code)
-        done = subprocess.run(self._check, input=end.stdout.encode(), env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            self._check, shell=True, input=end.stdout.encode(), env=environment, capture_output=True, check=False
+        )
+        if done.returncode in _NOT_RUN:
+            told = done.stderr.decode(errors="replace").strip()
+            raise UsageError(f"the check could not be run: {told}", hint="It is a command for the shell.")
         if done.returncode == 0:
             return Tried("good")
         return Tried("unresolved", "the check cannot tell (125)") if done.returncode == _CANNOT_TELL else Tried("bad")
@@ -217,6 +230,16 @@ class Bisection:
             if same:
                 return verdict  # type: ignore[return-value]
         return "unresolved"
+
+
+def _beyond(ran: Ran, reports: list[dict[str, Any]]) -> list[str]:
+    """Return what a replay tried or read that was not on its tape; clocks only go on."""
+    blocked = [*ran.blocked, *(one for report in reports for one in report.get("blocked", ()))]
+    drift = [one for report in reports for one in report.get("drift", ())]
+    found = [f"{one['what']} {one['detail']}" for one in blocked]
+    return found + [
+        f"{one['source']} {one['where']}" for one in drift if sort_of(str(one["source"])) not in ("clock", "sleeps")
+    ]
 
 
 def _split(items: list[int], parts: int) -> list[frozenset[int]]:

@@ -36,6 +36,7 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     at: int | None  # an event; None for the first difference
     reads: int  # what is open at these numbers, to speak with whoever looks around
     writes: int
+    last: int = 0  # the last event of the tape
     header: str = ""  # what is said when it stops
     state: str = ""
 
@@ -56,6 +57,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     edits: dict[str, Any] = {}  # by the seq of an answer: what it says instead
     swaps: dict[str, int] = {}  # by the seq of an answer: that of the other run which is given in its place
     other: tuple[str, str] | None = None  # the other run: the root of its store, and its id
+    restored: list[tuple[str, int | None]] = []  # files that are to be as they were, with their size, when it goes on
+    until_us: int | None = None  # when the program ended that goes on: what it wrote is not touched since
     may_undo: bool = False  # tools that cannot be undone may run: it is the run itself that goes on, and no trial
     stop: tuple[str, int] | None = None  # the step at whose end the program is stopped: its name, and which of those
     alone: Alone | None = None

@@ -33,10 +33,12 @@ class DebuggingPlayer(OnwardPlayer):
     def __init__(self, *args: Any, stop: Stop, **options: Any) -> None:
         super().__init__(*args, **options)
         self.stop: Stop = stop
+        self.at: int | None = None  # the event that the program has come to
         self._stopped = False
 
     def reached(self, seq: int, kind: str, lane: str) -> None:
         """Stop, if this is the event."""
+        self.at = seq
         if seq == self.stop.at:
             self._look_around()
 
@@ -116,6 +118,8 @@ class Debugger(pdb.Pdb):
 
     def interaction(self, frame: Any, traceback: Any) -> None:
         """Speak with whoever sits there; meanwhile nothing in the program goes on, and nothing is recorded."""
+        if self._player.stop.at is not None:
+            self.prompt = f"(playhead {self._player.at}) "
         with self._standing_still():
             super().interaction(frame, traceback)
 
@@ -137,7 +141,7 @@ class Debugger(pdb.Pdb):
         """End this program, and say where to go."""
         player = self._player
         assert player.scratch is not None, "a program that is replayed has one"
-        (Path(player.scratch) / ASKED).write_bytes(orjson.dumps({"goto": to}))
+        (Path(player.scratch) / ASKED).write_bytes(orjson.dumps({"goto": to, "from": player.at}))
         self.stdout.flush()
         os._exit(0)
 
@@ -164,6 +168,8 @@ class Debugger(pdb.Pdb):
         """
         if not argument.strip().isdecimal():
             self.error("goto needs the number of an event")
+        elif int(argument) > self._player.stop.last:
+            self.error(f"there is no event {argument.strip()}: the last is {self._player.stop.last}")
         else:
             self._go(int(argument))
 
@@ -179,7 +185,8 @@ class Debugger(pdb.Pdb):
 
         Say at which event this is.
         """
-        self.message(self._player.stop.header.rstrip("\n"))
+        here, stop = self._player.at, self._player.stop
+        self.message(stop.header.rstrip("\n") if here == stop.at else f"event {here}, or after it")
 
     def do_quit(self, arg: str) -> bool | None:
         """q(uit)

@@ -61,7 +61,14 @@ def edited(reader: RunReader, seq: int, assignments: Sequence[str] = (), given: 
             _set_text(data, value)
         else:
             put(data, path, value, creates=len(parts(path)) == 1)
-    return _on_the_wire(reader, event.span, recorded, data) if event.kind == "model.responded" else data
+    if event.kind != "model.responded":
+        return data
+    if all(data.get(name) == recorded.get(name) for name in ("response", "body", "http")):
+        raise UsageError(
+            "that changes nothing that the program sees",
+            hint="It sees the `response`: `--set text=…`, `--set response.…=…`, or `--set http.status=500`.",
+        )
+    return _on_the_wire(reader, event.span, recorded, data)
 
 
 def _set_text(data: dict[str, Any], value: Any) -> None:

@@ -37,7 +37,9 @@ class LivePlayer(Player):
     def report(self) -> None:
         """Say nothing: what is recorded now is a recording, and no replay of one."""
 
-    def _deviate(self, recording: Recording, kind: str, span: str, lane: str, key: str) -> None:
+    def _deviate(
+        self, recording: Recording, kind: str, span: str, lane: str, key: str, *, nearest: bool | None = None
+    ) -> None:
         with self._lock:
             self.live += 1
 

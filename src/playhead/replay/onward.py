@@ -5,38 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead._clock import parse_utc
-from playhead.capture import hooks, scope
-from playhead.capture.hooks import What
+from playhead import _limits
+from playhead.capture import answering, hooks, scope
 from playhead.errors import DeviationError, InFlight
 from playhead.event.kinds import CALLS, CLOSING
 from playhead.replay.ahead import Ahead
 from playhead.replay.course import LIVE, Course
 from playhead.replay.edited import NOTHING, Edited
 from playhead.replay.models.asking import Question
-from playhead.replay.overlay import NotTheSame, Overlay
-from playhead.replay.player import Player
+from playhead.replay.overlay import Overlay, StillOpen
+from playhead.replay.past import PastPlayer
 from playhead.replay.tape import Call, Tape
-from playhead.replay.values import value_of
 from playhead.replay.where import agents_line, at_line
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
-# Clocks that only ever go on: where the tape ends they do so from what they said last.
-_STEADY = {
-    "time.monotonic": time.monotonic_ns,
-    "time.monotonic_ns": time.monotonic_ns,
-    "time.perf_counter": time.perf_counter_ns,
-    "time.perf_counter_ns": time.perf_counter_ns,
-}
+_REFUSED = b'"type":"playhead.errors.DeviationError"'
 
 
-class OnwardPlayer(Player):
+class OnwardPlayer(PastPlayer):
     """What answers while a program leaves its tape: at some event, or with other answers than were recorded."""
 
     def __init__(
@@ -46,21 +37,24 @@ class OnwardPlayer(Player):
 
         `other` is that of another run, with answers to what this one was never asked.
         """
-        super().__init__(tape, **options)
-        self.course = course
+        super().__init__(tape, course, **options)
         self.asks_world = course.needs_network
         self.asks_models = bool(course.models)
         self.live = 0  # calls that the world has answered
+        self.live_spans: list[str] = []
+        self._entered = course.alone is None  # else: once the step has begun for which its module was loaded
         self.borrowed: list[int] = []  # answers of the other run, by its events, to what this one was not asked
         self.notes: list[str] = []
         self.ruled: list[dict[str, Any]] = []  # calls that were not on the tape, and what was done about each
         self._beyond, self._other = whole or tape, other
         self._ahead = Ahead(tape.reader, min(course.cut, tape.head[0]))
-        self._bodies: dict[str, str] = {}  # by span: the lanes of tools that run, for as long as they do
-        self._under_way: set[str] = set()  # spans of calls that are live
+        # By span: the lanes of tools that run, for as long as they do, and how many others they had begun before.
+        self._bodies: dict[str, tuple[str, int]] = {}
+        self._under_way: dict[str, str] = {}  # by span: the lanes of calls that are live
+        self._never: set[str] = set()  # keys of calls that must not be made again
+        self._restored = False
         self._steps: dict[str, int] = {}  # by name: how many have begun
         self._stopping: set[str] = set()  # the span of the step that the program is run for
-        self._offsets: dict[str, int] = {}  # of clocks that only ever go on
         if course.live:
             self.order.is_live = self._goes_on
         if whole is not None:
@@ -70,7 +64,9 @@ class OnwardPlayer(Player):
     def begin(self) -> None:
         """Answer from now on."""
         super().begin()
-        hooks.answer_with(self._read)
+        hooks.answer_with(self.read)
+        if self.course.in_world and self._ahead.is_all_over():
+            self._restore()
 
     # Who is past the tape.
 
@@ -80,18 +76,24 @@ class OnwardPlayer(Player):
 
     def is_in_world(self, lane: str | None = None) -> bool:
         """Say whether a lane is past the tape, or inside of a call that is live."""
-        if not self.asks_world:
+        if not (self.asks_world and self._entered):
             return False
         lane = scope.lane_path() if lane is None else lane
         return (self.course.in_world and self._ahead.is_over(lane)) or self._is_inside(lane)
 
     def _is_inside(self, lane: str) -> bool:
         """Say whether a lane is inside of a tool that runs."""
-        return any(lane == body or lane.startswith(f"{body}.") for body in list(self._bodies.values()))
+        return any(_is_begun_in(lane, body, before) for body, before in list(self._bodies.values()))
 
     def lets_out(self) -> bool:
-        """Say whether somebody may use the network now."""
-        return self.asks_world and (self._goes_on() or self.is_in_world())
+        """Say whether what runs here may use the network now: what is past the tape, or a call that is live."""
+        if not self.asks_world:
+            return False
+        lane = scope.lane_path()
+        asked = list(self._under_way.values())
+        if self.is_in_world(lane) or (not lane and (asked or self._goes_on())):
+            return True
+        return any(lane == one or lane.startswith(f"{one}.") for one in asked)
 
     # Calls.
 
@@ -103,14 +105,15 @@ class OnwardPlayer(Player):
         self, recording: Recording, kind: str, span: str, lane: str, key: str | None, data: Mapping[str, Any]
     ) -> None:
         """Take in what was recorded; find the answer to a call on the tape, or have it asked."""
-        seq = self._ahead.passed(lane, kind, span, data)
+        seq = self._ahead.passed(lane, kind, span, self._recorded_key(recording, kind, span, key), data)
         if kind in CLOSING:
             self._bodies.pop(span, None)
-            self._under_way.discard(span)
+            self._under_way.pop(span, None)
         is_call = kind in CALLS and not data.get("inferred") and not data.get("from_server")
         if kind == "model.invoked" and "operation" not in data:
             is_call = False  # made by hand: what it sends is the question
-        if key is None or not is_call or not (self._ahead.is_over(lane) or self._is_inside(lane)):
+        past = self._entered and (self._ahead.is_over(lane) or self._is_inside(lane))
+        if key is None or not is_call or not past:
             super().asked(recording, kind, span, lane, key, data)
         else:
             self._go_on(recording, kind, span, lane, self.matching.key(recording, kind, span, key), data)
@@ -120,6 +123,8 @@ class OnwardPlayer(Player):
             self._count_step(span, str(data.get("name")))
         if seq is not None:
             self.reached(seq, kind, lane)
+            if self.course.in_world and self._ahead.is_over(lane):
+                self._go_out(lane)
             if self.course.in_world and self._ahead.is_all_over() and self.overlay is not None:
                 self._leave(self.overlay)
 
@@ -138,19 +143,54 @@ class OnwardPlayer(Player):
             process.leaving()
         os._exit(0)
 
+    def entered(self) -> None:
+        """Take in that the module is loaded whose step is to be run."""
+        self._entered = True
+
+    def _go_out(self, lane: str) -> None:
+        """Let a lane go into the world: a thread after those that are still told by the tape what they did."""
+        self._restore()
+        if not self._ahead.is_all_over() and not scope.is_in_loop():
+            self.order.wait(answering.LAST_US - 1, "leaves", lane)
+
+    def _restore(self) -> None:
+        """Have files as they were before the program was about to write them: it does so again, in the world."""
+        if self._restored or not self.course.restored:
+            return
+        self._restored = True
+        for path, size in self.course.restored:
+            if size is None:
+                os.unlink(path)
+            else:
+                os.truncate(path, size)
+            self.notes.append(f"{path} is as it was before its last write, which is done again")
+
     def _leave(self, overlay: Overlay) -> None:
         """Let what is open in the scratch folder be open in the world: the whole program is past the tape."""
         try:
             self.notes += overlay.hand_over(self._ended_us())
-        except NotTheSame as database:
-            text = f"the database {database} is open, and is not what it was for the program: it cannot go on with it"
+        except StillOpen as database:
+            text = f"the database {database} is open in the program, which cannot go on with it in the world"
             found = {"type": "database", "text": text}
             self.differs(None, found)
             raise DeviationError(text, deviation=found) from None
 
     def _ended_us(self) -> int | None:
         """Return when a run ended that goes on here; None for a trial, which has no right to its files."""
-        return parse_utc(self.tape.reader.event(self.tape.head[0]).time) if self.course.may_undo else None
+        return self.course.until_us if self.course.may_undo else None
+
+    def _recorded_key(self, recording: Recording, kind: str, span: str, key: str | None) -> str | None:
+        """Return by what a question is known on the tape, once it is normalised."""
+        return key if key is None or kind not in CALLS or self.matching.is_plain else None
+
+    def expect(self, lane: str, is_over: Callable[[], bool]) -> None:
+        """Leave a lane to the process that it is in."""
+        self._ahead.forget(lane)
+        super().expect(lane, is_over)
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._ahead.keep_only(scope.lane_path())
 
     def reached(self, seq: int, kind: str, lane: str) -> None:
         """Take in that the program has come to an event of the tape."""
@@ -161,21 +201,37 @@ class OnwardPlayer(Player):
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
             call = self.tape.take(lane, key)
+        if call is not None and self._was_refused(call):
+            call = None
         if call is not None and call.closing is None:
             self._unanswered(recording, call, span)
+        elif call is not None and call.closing is not None and call.closing <= self.course.cut:
+            self._pending[span] = call  # asked in another place than then, and answered by then
+            self.answered += 1
+        elif key in self._never:
+            told = {"type": "irreversible", "at": int(span), "lane": lane, "kind": kind}
+            self._refuse(
+                recording, told, f"{_named(kind, data)} was under way, is irreversible, and is not tried", span
+            )
         elif self._is_live(kind, lane, by_hand=_is_by_hand(recording)):
             self._ask(recording, kind, span, lane, call or self._next_on_tape(lane, kind), data)
-        elif (found := call or self._beyond.take(lane, key)) is not None and found.closing is not None:
+        elif (found := call or self._take_beyond(lane, key)) is not None and found.closing is not None:
             self._pending[span] = found
             self.answered += 1
         elif self.course.unknown == "live" and kind != "model.invoked":
-            self._rule("live", kind, span, lane, data)
-            self._ask(recording, kind, span, lane, None, data)
+            self._ask(recording, kind, span, lane, None, data, rule="live")
         else:
             self._rule(self.course.unknown, kind, span, lane, data)
-            before, self.on_deviation = self.on_deviation, {"nearest": "nearest"}.get(self.course.unknown, "raise")
-            self._deviate(recording, kind, span, lane, key)
-            self.on_deviation = before
+            self._deviate(recording, kind, span, lane, key, nearest=self.course.unknown == "nearest")
+            self.answered += isinstance(self._pending.get(span), Call)
+
+    def _take_beyond(self, lane: str, key: str) -> Call | None:
+        found = None if self._beyond is self.tape else self._beyond.take(lane, key)
+        return None if found is None or self._was_refused(found) else found
+
+    def _was_refused(self, call: Call) -> bool:
+        """Say whether a call was answered by nobody: the run is itself one in which it was refused."""
+        return call.closing is not None and _REFUSED in self.tape.reader.line(call.closing)
 
     def _is_live(self, kind: str, lane: str, *, by_hand: bool = False) -> bool:
         sort = "model" if kind == "model.invoked" or by_hand else "tool"
@@ -190,14 +246,24 @@ class OnwardPlayer(Player):
                     return call
         return None
 
-    def _rule(self, rule: str, kind: str, span: str, lane: str, data: Mapping[str, Any]) -> None:
+    def _rule(
+        self, rule: str, kind: str, span: str, lane: str, data: Mapping[str, Any], then: Call | None = None
+    ) -> None:
+        """Keep what was done about a call; `then` is the one on the tape that was under way."""
         told = {"rule": rule, "kind": kind, "name": _named(kind, data), "at": int(span), "lane": lane}
-        self.ruled.append(told)
+        self.ruled.append({**told, "seq": None if then is None else then.seq})
 
     def _ask(
-        self, recording: Recording, kind: str, span: str, lane: str, then: Call | None, data: Mapping[str, Any]
+        self,
+        recording: Recording,
+        kind: str,
+        span: str,
+        lane: str,
+        then: Call | None,
+        data: Mapping[str, Any],
+        rule: str | None = None,
     ) -> None:
-        """Have a call answered by the world."""
+        """Have a call answered by the world; `rule` says by which it is, where it is not on the tape."""
         if not self.course.may_undo and "irreversible" in (data.get("effects") or ()):
             self._refuse(
                 recording,
@@ -206,14 +272,19 @@ class OnwardPlayer(Player):
                 span,
             )
             return
+        if rule is not None:
+            self._rule(rule, kind, span, lane, data)
         with self._lock:
             self.live += 1
+            if len(self.live_spans) < _limits.DEVIATIONS_KEPT_MAX:
+                self.live_spans.append(span)
         if self.course.models and (kind == "model.invoked" or _is_by_hand(recording)):
             self._pending[span] = Question(self, self.course.models, span, then)  # type: ignore[assignment]
             return
-        self._under_way.add(span)
+        self._under_way[span] = lane
         if kind == "tool.called" or data.get("server") == "in-process":
-            self._bodies[span] = lane
+            here = scope.lane_here()
+            self._bodies[span] = lane, 0 if here is None else here.spawned
 
     def _refuse(self, recording: Recording, found: dict[str, Any], text: str, span: str) -> None:
         where = agents_line(sys._getframe(1))
@@ -221,11 +292,13 @@ class OnwardPlayer(Player):
         self.differs(recording, found)
         self._pending[span] = DeviationError(found["text"], deviation=found)
 
-    def _deviate(self, recording: Recording, kind: str, span: str, lane: str, key: str) -> None:
+    def _deviate(
+        self, recording: Recording, kind: str, span: str, lane: str, key: str, *, nearest: bool | None = None
+    ) -> None:
         """Look on the tape of the other run, where there is one; else it is a deviation."""
         found = None if self._other is None else self._other.take(lane, key)
         if found is None or found.closing is None:
-            super()._deviate(recording, kind, span, lane, key)
+            super()._deviate(recording, kind, span, lane, key, nearest=nearest)
             return
         self.answered += 1
         self.borrowed.append(found.closing)
@@ -242,18 +315,20 @@ class OnwardPlayer(Player):
             else:
                 self._pending[span] = beyond
         elif rule == "skip":
-            self._rule("skip", call.kind, span, call.lane, data)
+            self._rule("skip", call.kind, span, call.lane, data, call)
             given = {**NOTHING[call.kind], **self.course.edits.get(str(call.seq), {})}
             self._pending[span] = Edited(call, given)  # type: ignore[assignment]
         elif rule == "fail":
-            self._rule("fail", call.kind, span, call.lane, data)
+            self._rule("fail", call.kind, span, call.lane, data, call)
+            if "irreversible" in (data.get("effects") or ()):
+                self._never.add(call.key)
             named = f"{_named(call.kind, data)} (event {call.seq} of {self.tape.run})"
             self._pending[span] = InFlight(
                 f"{named} was under way when the run ended: it may or may not have been done"
             )
         else:
             if rule is not None:
-                self._rule(rule, call.kind, span, call.lane, data)
+                self._rule(rule, call.kind, span, call.lane, data, call)
             self._ask(recording, call.kind, span, call.lane, call, data)
 
     def answer(self, span: str | None) -> Any:
@@ -271,45 +346,16 @@ class OnwardPlayer(Player):
     def told_besides(self) -> dict[str, Any]:
         """Return what was asked of the world."""
         told = {"live": self.live, "ruled": self.ruled, "borrowed": self.borrowed, "notes": self.notes}
+        told["live_spans"] = self.live_spans
         return {name: value for name, value in told.items() if value}
 
-    # Reads.
 
-    def _read(
-        self, of: str, by: str, pack: Any, what: int, owner: Any, args: tuple[Any, ...], named: dict[str, Any] | None
-    ) -> Any:
-        """Answer a read from the tape; past it, clocks that only go on do so, and everything else is the world's."""
-        if not self.is_in_world(pack.lane):
-            return self.served.answer(of, by, pack, what, owner, args, named)
-        steady = _STEADY.get(of.rpartition(":")[2])
-        if steady is None or what not in (What.SECONDS, What.NANOSECONDS):
-            return NotImplemented
-        source = steady.__name__
-        if source not in self._offsets:
-            last = self.served.told_last(source.removesuffix("_ns"))
-            self._offsets[source] = 0 if last is None else last - steady()
-        return value_of(what, steady() + self._offsets[source], owner, args, named)
-
-    def variable(self, of: str, by: str, lane: str, name: str) -> tuple[bool, Any]:
-        """Say what a module was told of a variable; what was redacted is what it is here."""
-        if self.is_in_world(lane):
-            return False, None
-        known, value = super().variable(of, by, lane, name)
-        hidden = known and self.course.live and isinstance(value, str) and value.startswith("[redacted:")
-        return (False, None) if hidden else (known, value)
-
-    def file(self, of: str, by: str, lane: str, path: str, *, sure: bool = True) -> dict[str, Any] | None:
-        """Say what a file was when the agent opened it."""
-        return None if self.is_in_world(lane) else super().file(of, by, lane, path, sure=sure)
-
-    def handed(self, of: str, by: str, lane: str) -> bool | None:
-        """Return when it is the turn of a thread to put or get something; at once, past the tape."""
-        return None if self.is_in_world(lane) else super().handed(of, by, lane)
-
-    def note_drift(self, source: str, where: str) -> None:
-        """Count something that was answered from elsewhere; past the tape, everything is."""
-        if not self.is_in_world():
-            super().note_drift(source, where)
+def _is_begun_in(lane: str, body: str, before: int) -> bool:
+    """Say whether a lane is one in which a tool runs, or was begun by that: not one of those that were there before."""
+    if lane == body:
+        return True
+    number = lane.removeprefix(f"{body}.").partition(".")[0] if lane.startswith(f"{body}.") else ""
+    return number.isdecimal() and int(number) > before
 
 
 def _is_by_hand(recording: Recording) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from playhead.errors import PlayheadError, UsageError
 from playhead.event.kinds import CALLS, CLOSING
-from playhead.replay.aftermath import Flight, aftermath, restore
+from playhead.replay.aftermath import Flight, aftermath
 from playhead.replay.course import EVERYWHERE, IN_FLIGHT, LIVE, NOWHERE, UNKNOWN, Course
 from playhead.replay.edited import MAIN
 from playhead.replay.models.asker import Asker
@@ -21,10 +21,8 @@ from playhead.replay.tape import Tape
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
-from playhead.views.timeline import Timeline
+from playhead.views.prices import Bill
 
-# What is no reason against going on from somewhere: what differs before that is found out, and said.
-_NOT_AGAINST = ("execution_incomplete", "not_captured")
 _WITH_SECRETS = ("tool.called", "mcp.requested", "process.started")
 _REDACTED = (b"[redacted:", b'"$redacted"')
 _SHOWN = 5
@@ -124,6 +122,8 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
             f"{again.reader.id} was resumed before, by {before}",
             hint=f"If that one was cut off, resume it: `playhead resume {before}`. `--again` does all of it once more.",
         )
+    if answer is not None and sum(rule == "skip" for rule in rules.values()) > 1:
+        raise UsageError("one answer for several calls that are skipped", hint="Without it they answer nothing.")
     skipped = [flight for flight in end.flying if rules.get(flight.seq) == "skip" and answer is not None]
     course = Course(
         mode="resume",
@@ -131,11 +131,12 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
         cut=end.cut,
         in_flight={str(seq): rule for seq, rule in rules.items()},
         edits={str(one.seq): {MAIN[one.kind]: answer} for one in skipped},
+        restored=[(one.path, one.size) for one in end.restored],
+        until_us=end.until_us,
         may_undo=True,
     )
-    restored = restore(end.restored)
     went = _go(again, course, None)
-    went.surface["notes"] = [*restored, *went.surface["notes"]]
+    went.surface["notes"] = [*end.notes, *went.surface["notes"]]
     return went
 
 
@@ -155,8 +156,9 @@ def resumed_by(again: Again) -> str | None:
 def _check_rule(flight: Flight, rule: str | None) -> None:
     named = f"event {flight.seq} ({flight.name})"
     if rule is None and flight.changes:
+        was = "failed, and the run with it; it" if flight.failed else "was under way when the run was cut off, and"
         raise UsageError(
-            f"{named} was under way when the run was cut off, and may have been done",
+            f"{named} {was} may have been done",
             hint="Look at what it was to change, and say: `--in-flight retry`, `skip` or `fail`.",
         )
     if rule is not None and rule not in IN_FLIGHT:
@@ -207,11 +209,19 @@ def answer_at(reader: RunReader, at: int) -> int:
 
 def _go(again: Again, course: Course, asker: Asker | None) -> Rerun:
     """Start the program on its course, and say what came of it."""
-    given = [*again.waive, *(() if course.mode == "model" else _NOT_AGAINST)]
-    waived = refuse_unless_ready(exact_readiness(again.reader), again.reader.id, given)
+    state = exact_readiness(again.reader)
+    given = [*again.waive, *(() if course.mode == "model" else ("execution_incomplete",))]
+    if course.mode != "model" and (not course.in_world or all(map(_is_harmless, state.not_captured))):
+        given.append("not_captured")
+    waived = refuse_unless_ready(state, again.reader.id, given)
     tape = Tape(again.reader)
     ran = relaunch(tape, again.store, again.settings, argv=again.argv, course=course, asker=asker)
     return _told_of(again, tape, course, ran, asker, [reason for reason in waived if reason in again.waive])
+
+
+def _is_harmless(gap: dict[str, Any]) -> bool:
+    """Say whether what nobody could see has no hand in what is done again: what was read last, before the end."""
+    return gap["source"] == "reads" and str(gap["where"]).startswith("of the last second")
 
 
 def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | None, waived: list[str]) -> Rerun:
@@ -221,9 +231,11 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
     deviations = [event.data for event in replay.resolved() if event.kind == "replay.deviated"]
     now = came(replay)
     beside = compared(came(tape.reader), now, after=-1 if course.cut == EVERYWHERE else course.cut)
-    bill = None if asker is None else asker.bill
-    if bill is None:
-        summary = Timeline(prices=again.settings.prices).take_all(replay.events()).finish()
+    if deviations:
+        stopped = str(deviations[0].get("text")).partition("\n")[0]
+        beside["outcome"]["differences"].insert(0, {"what": "stopped", "then": None, "now": stopped})
+        beside["outcome"]["same"] = False
+    bill = _bill(replay, reports, again.settings) if asker is None else asker.bill
     return Rerun(
         run=ran.run,
         origin=replay.first().data["origin"],
@@ -237,6 +249,7 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         surface={
             "taped": sum(report.get("answered", 0) for report in reports),
             "calls": len(tape.calls),
+            "unreached": 0 if asker is None else asker.unreached,
             "unknown": [one for report in reports for one in report.get("ruled", ())],
             "notes": [*_placeholders(tape, course), *(one for report in reports for one in report.get("notes", ()))],
             "drift": [one for report in reports for one in report.get("drift", ())],
@@ -244,12 +257,23 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         deviations=deviations,
         blocked=[*ran.blocked, *(one for report in reports for one in report.get("blocked", ()))],
         isolation=ran.isolation,
-        cost=bill.amount if bill is not None else summary.cost,
-        unpriced=bill.unpriced if bill is not None else [],
+        cost=bill.amount,
+        unpriced=bill.unpriced,
         output=now.end.output,
         folder=ran.folder,
         waived=waived,
     )
+
+
+def _bill(replay: RunReader, reports: list[dict[str, Any]], settings: Settings) -> Bill:
+    """Add up what the models cost that the program asked by itself."""
+    bill, live = Bill(settings.prices), {span for report in reports for span in report.get("live_spans", ())}
+    for event in replay.events():
+        if event.kind == "model.responded" and event.span in live:
+            usage = event.data.get("usage") or {}
+            counts = [usage.get(name) for name in ("input", "output", "cached")]
+            bill.add(str(event.data.get("model") or ""), *counts)
+    return bill
 
 
 def _placeholders(tape: Tape, course: Course) -> list[str]:

@@ -29,11 +29,12 @@ class Ended:
     output: Any = None
     error: Any = None
     stdout: str = ""
+    raised: str = ""  # the last line of stderr, of a program that failed
 
     def differs_from(self, other: Ended) -> list[dict[str, Any]]:
         """Return in what two of them differ."""
         found = []
-        for name in ("status", "exit_code", "output", "stdout"):
+        for name in ("status", "exit_code", "output", "stdout", "raised"):
             then, now = getattr(other, name), getattr(self, name)
             if then != now:
                 found.append({"what": name, "then": then, "now": now})
@@ -44,7 +45,9 @@ class Ended:
     def error_said(self) -> str | None:
         """Return what went wrong, in one line."""
         error = self.error
-        return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else None
+        if not isinstance(error, dict):
+            return None
+        return f"{error.get('type')}: {str(error.get('message')).partition(chr(10))[0]}"
 
 
 class Answer(NamedTuple):
@@ -65,7 +68,7 @@ class Came:
 
 def came(reader: RunReader) -> Came:
     """Read a run to its end."""
-    found, stdout = Came(), bytearray()
+    found, stdout, stderr = Came(), bytearray(), bytearray()
     for event in reader.resolved():
         data = event.data
         if event.kind == "model.responded":
@@ -73,9 +76,13 @@ def came(reader: RunReader) -> Came:
             found.answers.setdefault(event.lane, []).append(answer)
         elif event.kind == "output.written" and data.get("stream") == "stdout":
             stdout += written(data)
+        elif event.kind == "output.written" and data.get("stream") == "stderr":
+            stderr += written(data)
         elif event.kind == "run.finished":
             found.end = _ended(event)
     found.end.stdout = stdout.decode("utf-8", "replace")
+    if found.end.exit_code:
+        found.end.raised = (stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
     return found
 
 

@@ -163,16 +163,19 @@ class Player(Turned):
 
     # What differs.
 
-    def _deviate(self, recording: Recording, kind: str, span: str, lane: str, key: str) -> None:
+    def _deviate(
+        self, recording: Recording, kind: str, span: str, lane: str, key: str, *, nearest: bool | None = None
+    ) -> None:
         from playhead.replay.explain import unknown_question
 
         where = agents_line(sys._getframe(1))
         found = unknown_question(self.tape, recording, kind, span, lane, key, self._asked[key], where)
-        nearest = found.pop("call", None)
+        like = found.pop("call", None)
         self.differs(recording, found)
-        if self.on_deviation == "nearest" and isinstance(nearest, Call) and nearest.closing is not None:
-            nearest.taken = True  # one that was asked too often is given its last answer again
-            self._pending[span] = nearest
+        takes = self.on_deviation == "nearest" if nearest is None else nearest
+        if takes and isinstance(like, Call) and like.closing is not None:
+            like.taken = True  # one that was asked too often is given its last answer again
+            self._pending[span] = like
             return
         self._pending[span] = DeviationError(found["text"], deviation=found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from playhead.replay.steps import StepAt, all_steps, find_step, why_not_alone
 from playhead.replay.tape import TIMER, Tape
 from playhead.store.reader import RunReader
 
+_ADDRESS = re.compile(r"at 0x[0-9a-fA-F]+")
 # What is no reason against running one step: the rest of the run is not run.
 _NOT_AGAINST = ("execution_incomplete", "not_captured", "self_replay_differs")
 
@@ -66,10 +68,29 @@ def run_step(again: Again, wanted: str, *, given: Any = None, live: bool = False
     if again.argv:
         why = "another program was given, which is started"
     if why is None:
-        ran = _alone(again, step, {**(step.given or {}), **(given or {})}, live)
-    else:
+        ran = _alone(again, step, {**(step.given or {}), **_as_recorded(step.given or {}, given or {})}, live)
+        if given is None and _never_began(RunReader(again.store, ran.run), step):
+            why = "its module asks something when it is loaded that the step did not"
+    if why is not None:
         ran = _up_to(again, step, live)
     return _told(again, step, ran, why, [reason for reason in waived if reason in again.waive], other=given is not None)
+
+
+def _as_recorded(recorded: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments so that an object is one again, of which only fields are given."""
+    found = dict(given)
+    for name, value in given.items():
+        then = recorded.get(name)
+        plain = isinstance(value, dict) and not any(str(key).startswith("$") for key in value)
+        if plain and isinstance(then, dict) and "$object" in then and isinstance(then.get("fields"), dict):
+            found[name] = {**then, "fields": {**then["fields"], **value}}
+    return found
+
+
+def _never_began(replay: RunReader, step: StepAt) -> bool:
+    """Say whether a program deviated before it came to its step."""
+    kinds = [event.kind for event in replay.events() if event.kind in ("step.started", "replay.deviated")]
+    return "replay.deviated" in kinds and not any(one.name == step.name for one in all_steps(replay))
 
 
 def _check_given(step: StepAt, given: Any, why: str | None) -> None:
@@ -198,6 +219,6 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if not isinstance(value, dict):
         return value
-    if "$repr" in value:
-        return {"$repr": "", "class": value.get("class") or value.get("type")}
+    if isinstance(value.get("$repr"), str):
+        value = {**value, "$repr": _ADDRESS.sub("at 0x", value["$repr"])}
     return {name: _plain(one) for name, one in value.items()}

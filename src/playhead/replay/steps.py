@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from playhead.errors import UsageError
 from playhead.event.rebuilt import is_whole
 from playhead.store.reader import RunReader
@@ -85,6 +87,8 @@ def why_not_alone(step: StepAt) -> str | None:
         return "its arguments were not recorded"
     if not is_whole(step.given):
         return "one of its arguments is known by its repr alone, and cannot be made again"
+    if b"[redacted:" in orjson.dumps(step.given) or b'"$redacted"' in orjson.dumps(step.given):
+        return "one of its arguments had a secret in it, which is not in the recording"
     if set(step.given) == {"args", "kwargs"} or any(name.startswith("*") for name in step.given):
         return "its arguments have no names of their own"
     owner = str(place["qualname"]).rpartition(".")[0]

@@ -8,6 +8,7 @@ import ssl
 import sys
 from typing import Any
 
+NOT_REACHED = "NotReached"  # a live model of a replay: each library has its own error for that
 _NUMBERED = re.compile(r"\[Errno (-?[0-9]+)\] (.*)", re.DOTALL)
 _SSL_NUMBERS: dict[type, int] = {
     ssl.SSLWantReadError: 2,

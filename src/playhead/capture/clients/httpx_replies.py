@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead.capture import abandoned
-from playhead.capture.clients.failures import failure
+from playhead.capture.clients.failures import NOT_REACHED, failure
 from playhead.capture.clients.replies import Reply
 from playhead.capture.exchange import Exchange
 
@@ -65,7 +65,10 @@ class Replaying:
 
     def error(self, reply: Reply, request: Any) -> BaseException:
         """Make the exception that was recorded."""
-        made: Any = failure(reply.error or {"type": f"{self._library.__name__}.ReadError", "message": ""})
+        described = reply.error or {"type": f"{self._library.__name__}.ReadError", "message": ""}
+        if described["type"] == NOT_REACHED:
+            described = {**described, "type": f"{self._library.__name__}.ConnectError"}
+        made: Any = failure(described)
         if isinstance(made, self._library.RequestError):
             made._request = request
         error: BaseException = made

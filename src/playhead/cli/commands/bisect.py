@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -56,14 +55,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     good, bad = load(args.good, args.store), load(args.bad, args.store)
     if good.id == bad.id:
         raise UsageError("the good and the bad run are the same one", hint="Name two runs of one program.")
-    check = shlex.split(args.check) if args.check else None
     with tempfile.TemporaryDirectory(prefix="playhead-bisect-") as folder, out.progress(None, "replaying") as advance:
         waive = [reason for named in args.waive for reason in named.split(",")]
         again = Again(
             RunReader(bad.store, bad.id), FileStore(Path(folder)), load_settings(), args.program or None, waive
         )
         bisection = Bisection(
-            RunReader(good.store, good.id), again, by=args.by, check=check, done=lambda count: advance(1)
+            RunReader(good.store, good.id), again, by=args.by, check=args.check, done=lambda count: advance(1)
         )
         with swallowed():
             found = bisection.run().as_dict()

@@ -83,12 +83,19 @@ def _session(
     for number in (reads, writes):
         os.set_inheritable(number, True)
     while True:
-        stop = Stop(at=at, reads=reads, writes=writes, header=_header(recorded, at), state=_state(recorded, at))
+        stop = Stop(
+            at=at,
+            reads=reads,
+            writes=writes,
+            header=_header(recorded, at),
+            state=_state(recorded, at),
+            last=tape.head[0],
+        )
         course = Course(mode="exact", debug=stop)
         ran = relaunch(tape, store, settings_module.load(), argv=args.program or None, course=course)
         if ran.asked is None:
-            came = "no difference from the tape" if at is None else f"event {at}"
-            out.warn(f"playhead: the program ended (exit code {ran.exit_code}) without coming to {came}")
+            came = "nothing differs from the tape" if at is None else f"it did not come to event {at}"
+            out.warn(f"playhead: the program ended (exit code {ran.exit_code}): {came}")
             return 3 if at is not None else 0
         if "goto" not in ran.asked:
             out.warn(f"playhead: the program went on to its end (exit code {ran.exit_code})")
@@ -96,7 +103,7 @@ def _session(
         to = ran.asked["goto"]
         if to is None:
             return 0
-        at = _next(to, at, stops, out)
+        at = _next(to, ran.asked.get("from", at), stops, out)
 
 
 def _first(given: str, reader: RunReader, stops: list[Place], out: Output) -> int | None:

@@ -22,7 +22,7 @@ from playhead.replay.onwards import Again, resume
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_run(parser)
-    parser.add_argument("--in-flight", choices=IN_FLIGHT, metavar="|".join(IN_FLIGHT),
+    parser.add_argument("--in-flight", action="append", default=[], metavar="[SEQ=]" + "|".join(IN_FLIGHT),
                         help="what becomes of a call that was under way and may have changed something: do it again, "
                         "go on as if it had answered, or raise InFlight in its place; else you are asked")  # fmt: skip
     parser.add_argument("--answer", metavar="JSON", help="with --in-flight skip: what the call gave back (null)")
@@ -55,8 +55,9 @@ def _answer(args: argparse.Namespace) -> Any:
     """Return what a call gives back that is passed over."""
     if args.answer is None:
         return None
-    if args.in_flight not in (None, "skip"):
-        raise UsageError(f"--answer is for `--in-flight skip`, and this is `--in-flight {args.in_flight}`")
+    rules = set(_given(args.in_flight).values())
+    if rules and "skip" not in rules:
+        raise UsageError(f"--answer is for `--in-flight skip`, and this is `--in-flight {', '.join(rules)}`")
     try:
         return orjson.loads(args.answer)
     except orjson.JSONDecodeError as problem:
@@ -68,22 +69,34 @@ def _answer(args: argparse.Namespace) -> Any:
 def _rules(args: argparse.Namespace, again: Again, out: Output) -> dict[int, str]:
     """Say of each call that was under way what becomes of it; asks whoever sits there, where it matters."""
     rules: dict[int, str] = {}
+    given = _given(args.in_flight)
     for flight in aftermath(again.reader).flying:
         if not flight.changes:
             continue
-        if args.in_flight is not None:
-            rules[flight.seq] = args.in_flight
+        if (rule := given.get(flight.seq, given.get(None))) is not None:
+            rules[flight.seq] = rule
         elif sys.stdin.isatty() and sys.stderr.isatty() and not out.json:
             rules[flight.seq] = _ask(flight, out)
     return rules
 
 
+def _given(options: list[str]) -> dict[int | None, str]:
+    """Return the rules by event; None for all others."""
+    found: dict[int | None, str] = {}
+    for option in options:
+        seq, equals, rule = option.rpartition("=")
+        if rule not in IN_FLIGHT or (equals and not seq.isdecimal()):
+            hint = "It is retry, skip or fail, for all, or for one call: 18=skip."
+            raise UsageError(f"not what to do with a call that was under way: {option!r}", hint=hint)
+        found[int(seq) if equals else None] = rule
+    return found
+
+
 def _ask(flight: Flight, out: Output) -> str:
     may = ["fail"] if flight.irreversible else ["retry", "fail"]
     may = [rule for rule in IN_FLIGHT if rule in may or (rule == "skip" and flight.can_be_skipped)]
-    out.warn(
-        f"playhead: event {flight.seq}, {flight.name}, was under way when the run was cut off: it may have been done"
-    )
+    was = "failed" if flight.failed else "was under way when the run was cut off"
+    out.warn(f"playhead: event {flight.seq}, {flight.name}, {was}: it may have been done")
     if flight.given:
         out.warn(f"  it was given: {one_line(flight.given)}")
     while True:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from playhead import _limits
 from playhead.capture import dialects
-from playhead.replay.models.overrides import Asked, Overrides
+from playhead.replay.models.overrides import Asked, Overrides, elsewhere
 from playhead.views.prices import Bill, money
 
 # What belongs to one connection, and not to the question; and how it may be packed, which we would have to unpack.
@@ -58,10 +58,13 @@ class Asker:
         self.bill = Bill(prices)
         self.count = 0
         self.refused = 0  # for the budget
+        self.unreached = 0
         self._budget = budget
         self._slots = threading.BoundedSemaphore(max(1, at_once))
         self._lock = threading.Lock()
         self._opener = urllib.request.build_opener(_Stay)
+        if self.overrides.base_url is not None:
+            elsewhere("http://h/", self.overrides.base_url)  # says what is wrong with it
 
     @property
     def cost(self) -> float | None:
@@ -78,6 +81,7 @@ class Asker:
                     raise BudgetSpent(f"the budget of {money(self._budget)} is spent")
                 self.count += 1
             came = self._sent(changed)
+        self.unreached += came.status is None
         self._count(changed, came)
         return came
 

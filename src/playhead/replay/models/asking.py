@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from playhead.capture import answering
+from playhead.capture.clients.failures import NOT_REACHED
 from playhead.capture.scope import muted
 from playhead.errors import DeviationError
 
@@ -33,7 +34,7 @@ class Given:
     @property
     def data(self) -> dict[str, Any]:
         """Return what is said of a question that nobody answered."""
-        return {"status": "error", "error": {"type": "ConnectionError", "message": self._head["problem"]}}
+        return {"status": "error", "error": {"type": NOT_REACHED, "message": self._head["problem"]}}
 
 
 class Question(answering.Unasked):

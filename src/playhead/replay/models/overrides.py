@@ -72,8 +72,11 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 def elsewhere(url: str, base: str) -> str:
     """Return the address of the same operation at another place; what both have for a version counts once."""
-    there, here = urlsplit(base), urlsplit(url)
-    if not there.scheme or not there.netloc:
+    try:
+        there, here = urlsplit(base), urlsplit(url)
+    except ValueError:
+        there = here = urlsplit("")
+    if there.scheme not in ("http", "https") or not there.netloc:
         raise UsageError(f"not the address of a provider: {base!r}", hint="For instance http://127.0.0.1:8080/v1.")
     version = _VERSIONS.match(here.path)
     path = here.path[version.end() :] if version and there.path.rstrip("/") else here.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import socket
 import threading
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 import orjson
 
-from playhead.errors import PlayheadError
+from playhead.errors import PlayheadError, UsageError
 from playhead.replay.models.asker import Asker, BudgetSpent, Came
 from playhead.replay.models.overrides import Asked
 
@@ -24,7 +25,11 @@ def served(asker: Asker, folder: Path) -> Iterator[str]:
     """Ask what programs bring to a socket in a folder, for as long as this lasts; gives its path."""
     path = str(folder / NAME)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(path)
+    try:
+        listening.bind(path)
+    except OSError as problem:
+        listening.close()
+        raise UsageError(f"no socket can be made at {path}: {problem}", hint="Set TMPDIR to a shorter path.") from None
     os.chmod(path, 0o600)
     listening.listen()
     thread = threading.Thread(target=_serve, args=(listening, asker), name="playhead-models", daemon=True)
@@ -54,8 +59,8 @@ def _answer(connection: socket.socket, asker: Asker) -> None:
             return
         try:
             came, refused = asker.ask(asked), ""
-        except (BudgetSpent, PlayheadError) as problem:
-            came, refused = Came(None, "", [], b""), str(problem)
+        except (BudgetSpent, PlayheadError, ValueError, http.client.HTTPException) as problem:
+            came, refused = Came(None, "", [], b""), str(problem) or type(problem).__name__
         head = {"status": came.status, "reason": came.reason, "headers": came.headers, "problem": came.problem}
         connection.sendall(orjson.dumps({**head, "refused": refused}) + b"\n" + came.body)
 

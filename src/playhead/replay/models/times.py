@@ -29,7 +29,13 @@ class Times:
         key = orjson.dumps([[one["what"], one["now"]] for one in differences], default=str)
         found = self._outcomes.setdefault(
             key,
-            {"same": not differences, "count": 0, "told": _told(differences), "runs": [], "differences": differences},
+            {
+                "same": not differences,
+                "count": 0,
+                "told": _told(differences) if differences else "as recorded",
+                "runs": [],
+                "differences": differences,
+            },
         )
         found["count"] += 1
         found["runs"].append(went.run)

@@ -22,7 +22,7 @@ from playhead.replay.overlay.acts import Acts
 from playhead.replay.overlay.before import Before, before
 from playhead.replay.overlay.databases import Databases
 from playhead.replay.overlay.held import Held
-from playhead.replay.overlay.layers import Layers, NotTheSame
+from playhead.replay.overlay.layers import Layers, StillOpen
 from playhead.replay.overlay.looks import Looks
 from playhead.replay.overlay.natives import Natives
 from playhead.replay.overlay.opening import Opening
@@ -30,7 +30,7 @@ from playhead.replay.overlay.refusing import Refusing
 from playhead.replay.overlay.told import Change, Told
 from playhead.replay.overlay.view import View
 
-__all__ = ["Before", "Block", "Change", "NotTheSame", "Overlay", "before", "finder", "install", "uninstall"]
+__all__ = ["Before", "Block", "Change", "Overlay", "StillOpen", "before", "finder", "install", "uninstall"]
 
 _SOCKET_PATH_MAX = 107  # of the system
 _SOCKET_NAME = 30  # what multiprocessing adds: folder and name of a socket

@@ -65,8 +65,8 @@ def failure(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class NotTheSame(Exception):
-    """A database that is open is not in the world what it is for the program, so that it cannot be handed over."""
+class StillOpen(Exception):
+    """A database is open: it cannot be handed over to the world."""
 
 
 class Layers:

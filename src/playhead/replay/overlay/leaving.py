@@ -6,7 +6,7 @@ import fcntl
 import os
 import re
 
-from playhead.replay.overlay.layers import Layers, NotTheSame
+from playhead.replay.overlay.layers import Layers, StillOpen
 
 _ONCE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 _LATER_US = 1_000_000  # after its last event a program that was cut off may still have written
@@ -32,15 +32,15 @@ def hand_over(layers: Layers, until_us: int | None) -> list[str]:
         if not place.startswith(layers.files + "/") or not flags & (os.O_WRONLY | os.O_RDWR):
             continue
         path, size = layers.shown(place), layers.raw.fstat(number).st_size
-        if _is_database(layers, place) and not _is_same(layers, place, path):
-            raise NotTheSame(path)
+        if _is_database(layers, place):
+            raise StillOpen(path)  # its journal would stay here, and so nothing could be undone there
         position = os.lseek(number, 0, os.SEEK_CUR)
         try:
             there = layers.raw.open(path, flags & ~_ONCE | os.O_CLOEXEC)
         except FileNotFoundError:
             there = _brought(layers, number, path, flags)
         facts = layers.raw.fstat(there)
-        if flags & os.O_APPEND and facts.st_size > size:
+        if facts.st_size > size and (flags & os.O_APPEND or until_us is not None):
             own = until_us is not None and facts.st_mtime_ns // 1000 <= until_us + _LATER_US
             if own:
                 os.ftruncate(there, size)
@@ -55,12 +55,6 @@ def hand_over(layers: Layers, until_us: int | None) -> list[str]:
 
 def _is_database(layers: Layers, place: str) -> bool:
     return _content(layers, place, 16) == b"SQLite format 3\0"
-
-
-def _is_same(layers: Layers, place: str, path: str) -> bool:
-    """Say whether a database is the same in both places, and nothing of it stands beside it."""
-    beside = any(layers.raw.look(f"{one}{ending}") for one in (place, path) for ending in ("-wal", "-journal"))
-    return not beside and _content(layers, place) == _content(layers, path)
 
 
 def _content(layers: Layers, path: str, size: int = -1) -> bytes | None:
