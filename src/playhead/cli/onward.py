@@ -88,6 +88,10 @@ def lines(found: dict[str, Any]) -> list[str]:
     out.append(f"  isolation: {found['isolation']}; integrity: {found['integrity']['verdict']}")
     for one in surface["unknown"]:
         out.append(f"  {_ruled(one)}")
+    if any(one["rule"] == "refuse" for one in surface["unknown"]):
+        out.append(
+            "  `--unknown nearest` answers such a call with the nearest one on the tape, `--unknown live` makes it"
+        )
     for one in found["deviations"][:_SHOWN]:
         head, *rest = clean(str(one["text"])).splitlines() or [""]
         out += [f"  {head}", *(f"    {line}" for line in rest)]

@@ -56,6 +56,7 @@ class Answer(NamedTuple):
     seq: int
     said: Any
     model: str | None
+    question: str | None = None  # by what it is known
 
 
 @dataclass
@@ -69,10 +70,13 @@ class Came:
 def came(reader: RunReader) -> Came:
     """Read a run to its end."""
     found, stdout, stderr = Came(), bytearray(), bytearray()
+    questions: dict[str | None, str | None] = {}  # by span
     for event in reader.resolved():
         data = event.data
-        if event.kind == "model.responded":
-            answer = Answer(event.seq, said(data), data.get("model"))
+        if event.kind == "model.invoked":
+            questions[event.span] = event.key
+        elif event.kind == "model.responded":
+            answer = Answer(event.seq, said(data), data.get("model"), questions.get(event.span))
             found.answers.setdefault(event.lane, []).append(answer)
         elif event.kind == "output.written" and data.get("stream") == "stdout":
             stdout += written(data)
@@ -130,12 +134,25 @@ def compared(then: Came, now: Came, *, after: int = -1) -> dict[str, Any]:
 
 
 def _paired(then: Came, now: Came) -> Iterator[tuple[str, int, Answer | None, Answer | None]]:
-    """Yield the answers of both runs beside each other, lane by lane."""
+    """Yield the answers of both runs beside each other: to the same question, else by their places in their lane."""
+    left: dict[str | None, list[Answer]] = {}
+    for answers in then.answers.values():
+        for answer in answers:
+            left.setdefault(answer.question, []).append(answer)
+    same = {
+        new.seq: left[new.question].pop(0)
+        for answers in now.answers.values()
+        for new in answers
+        if new.question is not None and left.get(new.question)
+    }
+    taken = {answer.seq for answer in same.values()}
     for lane in dict.fromkeys([*then.answers, *now.answers]):
-        old, new = then.answers.get(lane, []), now.answers.get(lane, [])
-        for number in range(max(len(old), len(new))):
-            left, right = (one[number] if number < len(one) else None for one in (old, new))
-            yield lane, number, left, right
+        others = iter([answer for answer in then.answers.get(lane, []) if answer.seq not in taken])
+        number = 0
+        for number, new in enumerate(now.answers.get(lane, []), 1):
+            yield lane, number - 1, same.get(new.seq) or next(others, None), new
+        for more, old in enumerate(others):
+            yield lane, number + more, old, None
 
 
 def _told(
