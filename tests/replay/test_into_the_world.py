@@ -147,6 +147,20 @@ print(shout(ask("b")))
     assert answered(tmp_path, "replay", forked["run"], "--mode", "exact")["fidelity"]["verdict"] == "faithful"
 
 
+def test_a_python_that_is_started_past_the_tape_is_itself(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import sys, time\nprint(sys.stdin.read().upper(), time.time() > 0, end='')\n")
+    (tmp_path / "program.py").write_text(
+        "import subprocess, sys, playhead\n"
+        "@playhead.tool\ndef look(text):\n"
+        "    return subprocess.run([sys.executable, 'other.py'], input=text, capture_output=True, text=True).stdout\n"
+        "print(look('a'))\nprint(look('b'))\n"
+    )
+    playhead(tmp_path, "record", "--quiet", "--", sys.executable, "program.py")
+    found = answered(tmp_path, "fork", "@last", "--at", "look#1", "--live", "all")
+    assert found["outcome"]["same"], found
+    assert found["live_calls"] == 2  # the tool, and the process in it
+
+
 def test_only_tools_are_live_and_a_new_question_is_refused(tmp_path: Path) -> None:
     program = ASKING + (
         "import playhead, random\n"

@@ -34,6 +34,9 @@ def attach(folder: str, handed: list[str]) -> None:
     """Answer this process from the tape from now on until it ends; raises where that cannot be."""
     global plan
     plan = Plan.read(handed[7])
+    if plan.course.needs_network and not _is_of_program(Path(plan.scratch)):
+        ambient.attach(folder, handed)  # a program that was started in the world, past the tape: it is recorded
+        return
     if plan.zone and os.environ.get("TZ") == plan.zone:
         # The system goes by it whenever it looks; the program, which had no such variable, does not see it.
         os.environ._data.pop(os.fsencode("TZ"))  # type: ignore[attr-defined]
@@ -87,6 +90,11 @@ def _player(plan: Plan) -> Player:
     from playhead.replay.debugger import DebuggingPlayer  # here: it brings the debugger with it
 
     return DebuggingPlayer(tape, course, stop=course.debug, **options)
+
+
+def _is_of_program(scratch: Path) -> bool:
+    """Say whether this is the program itself, or one of its processes of multiprocessing."""
+    return not (scratch / "begun").exists() or any("multiprocessing" in word for word in sys.orig_argv)
 
 
 def _is_first(scratch: Path) -> bool:
