@@ -205,7 +205,7 @@ def test_shared_parts_do_not_explode(pair: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Plainer, "depth_max", 400)
 
     def deep(first: Any) -> Any:
-        for _ in range(45):  # 2^45 when written out
+        for _ in range(33):  # 2^33 when written out
             first = PAIRS[pair](first)
         return first
 

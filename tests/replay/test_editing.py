@@ -36,7 +36,14 @@ with client.messages.stream(**asked) as stream:
 """
 
 
-@pytest.mark.parametrize("program", [CHAT, RESPONSES, ANTHROPIC], ids=["chat", "responses", "anthropic"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(CHAT, id="chat"),
+        pytest.param(RESPONSES, id="responses", marks=pytest.mark.hard),  # the client takes seconds to load
+        pytest.param(ANTHROPIC, id="anthropic", marks=pytest.mark.hard),
+    ],
+)
 def test_a_streamed_answer_says_something_else(tmp_path: Path, program: str) -> None:
     with ScriptedProvider(lambda request: "Yes, of course.") as provider:
         run = record(tmp_path, program, provider.base_url)

@@ -23,6 +23,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("shared")
+    write(folder)
+    with provider() as asked:
+        return folder, recorded(folder, asked.base_url)
+
+
 # Models again.
 
 
@@ -198,9 +206,8 @@ def test_where_the_tape_is_left_before_the_event_that_is_a_deviation(folder: Pat
         (("--at", "7", "--budget", "0"), "not a budget"),
     ],
 )
-def test_what_cannot_be_forked_is_said(folder: Path, options: tuple[str, ...], said: str) -> None:
-    with provider() as asked:
-        run = recorded(folder, asked.base_url)
+def test_what_cannot_be_forked_is_said(shared: tuple[Path, str], options: tuple[str, ...], said: str) -> None:
+    folder, run = shared
     done = playhead(folder, "fork", run, *options)
     assert done.returncode == 2
     assert said in done.stderr

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
@@ -24,8 +24,6 @@ from playhead.replay.blocked import Blocked
 from playhead.replay.course import Course
 from playhead.replay.folders import folders
 from playhead.replay.lookup import VARIABLES
-from playhead.replay.models.asker import Asker
-from playhead.replay.models.serving import served
 from playhead.replay.namespace import enter, isolation
 from playhead.replay.places import Places
 from playhead.replay.plan import Plan
@@ -34,6 +32,9 @@ from playhead.replay.tape import Tape
 from playhead.replay.values import as_text
 from playhead.settings import Settings
 from playhead.store.files import FileStore
+
+if TYPE_CHECKING:
+    from playhead.replay.models.asker import Asker
 
 # What the system itself needs to start a program here, whatever was recorded.
 _APART = ("PLAYHEAD_", "LD_")
@@ -78,6 +79,8 @@ def relaunch(
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         if asker is not None:
+            from playhead.replay.models.serving import served  # here: most replays ask nobody
+
             course = msgspec.structs.replace(course, models=stack.enter_context(served(asker, scratch)))
         variables = _variables(tape)
         zone = _zone(tape) if variables.get("TZ") is None else None

@@ -41,6 +41,12 @@ class _Answer:
 class Tape:
     """A small player: it answers processes by key and occurrence, and keeps what else it is told."""
 
+    def lets_out(self) -> bool:
+        return False
+
+    def is_in_world(self, lane: str | None = None) -> bool:
+        return False
+
     def __init__(self, store: str) -> None:
         from playhead._api.reading import Run
 

@@ -60,7 +60,14 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("program", [OPENAI, ANTHROPIC, AIOHTTP], ids=["openai", "anthropic", "aiohttp"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(OPENAI, id="openai"),
+        pytest.param(ANTHROPIC, id="anthropic", marks=pytest.mark.hard),  # the client takes seconds to load
+        pytest.param(AIOHTTP, id="aiohttp"),
+    ],
+)
 def test_a_second_model_is_asked_in_place_of_the_first(tmp_path: Path, program: str) -> None:
     with ScriptedProvider(lambda request: "first") as first:
         run = record(tmp_path, program, first.base_url)

@@ -72,6 +72,12 @@ def test_what_was_not_answered_is_said(tmp_path: Path) -> None:
     assert "500" in done.stdout
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("plain")
+    return folder, record(folder, "print(1)").run
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -85,9 +91,9 @@ def test_what_was_not_answered_is_said(tmp_path: Path) -> None:
         (("--step", "a"), "--step is for `--mode step`"),
     ],
 )
-def test_what_cannot_be_asked_is_said(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    run = record(tmp_path, "print(1)").run
-    done = playhead(tmp_path, "replay", run, "--mode", "model", *options)
+def test_what_cannot_be_asked_is_said(plain: tuple[Path, str], options: tuple[str, ...], said: str) -> None:
+    folder, run = plain
+    done = playhead(folder, "replay", run, "--mode", "model", *options)
     assert done.returncode == 2
     assert said in done.stderr
 
