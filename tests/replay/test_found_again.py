@@ -133,7 +133,9 @@ WAITING = {
 }
 
 
-@pytest.mark.parametrize("sort", WAITING)
+@pytest.mark.parametrize(
+    "sort", [pytest.param(sort, marks=[pytest.mark.hard] if sort == "thread" else []) for sort in WAITING]
+)
 def test_a_program_that_waits_for_one_that_deviated_is_ended(tmp_path: Path, sort: str) -> None:
     recorded = record(tmp_path, ASKING + textwrap.dedent(WAITING[sort]), answers=[Text("hi")])
     recorded.faithful()

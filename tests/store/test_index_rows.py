@@ -44,7 +44,7 @@ def timelines(draw: st.DrawFn) -> bytes:
     return out
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=timelines(), cuts=st.lists(st.floats(0, 1), max_size=4), batch=st.sampled_from([1, 3, 2000]))
 def test_any_split_into_appends_gives_the_rows_of_a_rebuild(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[float], batch: int

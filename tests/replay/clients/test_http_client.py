@@ -99,7 +99,10 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.hard] if name == "urllib3" else []) for name in PROGRAMS],  # as in requests
+)
 def test_whatever_comes_over_the_wire_comes_again(tmp_path: Path, name: str) -> None:
     with serving() as server:
         recorded = record(tmp_path, SHOWN + textwrap.dedent(PROGRAMS[name]), server.url)

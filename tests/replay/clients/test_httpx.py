@@ -90,7 +90,7 @@ for backend in ("asyncio", "trio"):
 )
 
 
-@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+@pytest.mark.parametrize("library", ["httpx", pytest.param("httpx2", marks=pytest.mark.hard)])  # the same code
 def test_whatever_comes_over_the_wire_comes_again(tmp_path: Path, library: str) -> None:
     with serving() as server:
         recorded = record(tmp_path, WIRE, server.url, library)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.replay.clients.replaying import record, same
 
 from playhead.testing import Failure, ReceivedRequest, ScriptedProvider, Text, Wire
@@ -84,6 +85,7 @@ def retried() -> object:
     return script
 
 
+@pytest.mark.hard  # three SDKs, and the time between their tries
 def test_sdks_try_again_as_often_as_they_did(tmp_path: Path) -> None:
     with ScriptedProvider(retried()) as provider:  # type: ignore[arg-type]
         recorded = record(tmp_path, RETRYING, provider.root_url)
