@@ -148,6 +148,10 @@ def checkout():
     recorded(tmp_path, body.format("checkout"), dies=True)
     assert "irreversible" in playhead(tmp_path, "resume", "@last", "--in-flight", "retry").stderr
     assert lines(tmp_path, "paid") == ["5"]
+    again = body.replace("{}()", "try:\n    checkout()\nexcept Exception:\n    checkout()")
+    recorded(tmp_path, again, dies=True)
+    assert answered(tmp_path, "resume", "@last", "--in-flight", "fail")["deviations"][0]["type"] == "irreversible"
+    assert lines(tmp_path, "paid") == ["5", "5"]  # one of each recording
 
 
 def test_an_irreversible_call_is_not_made_by_an_agent_that_tries_again(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from playhead.replay.tape import hides
 from playhead.store.reader import RunReader
 
 # Kinds that the code of an agent causes when it is run again.
-_CAUSED = CALLS | CLOSING | {"step.started", "note.added", "policy.checked", "effect.observed", "artifact.created"}
-_CAUSED = _CAUSED - {"run.finished"}
+_CAUSED = (
+    CALLS | CLOSING | {"step.started", "note.added", "policy.checked", "effect.observed", "artifact.created"}
+) - {"run.finished"}
 # What comes after these cannot have come without them: they tell where a lane is, and are never passed over.
 _OPENING = CALLS | {"step.started"}
 

@@ -54,6 +54,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     cut: int = EVERYWHERE  # the last event that counts: what was asked or answered later is live, as far as it may be
     unknown: str = "refuse"  # one of UNKNOWN: a tool, a process, a request that is not on the tape, where tools are not
     in_flight: dict[str, str] = {}  # by the seq of a call that was not answered before the cut: one of IN_FLIGHT
+    never: list[int] = []  # those of them that did what cannot be undone, or called what did
     edits: dict[str, Any] = {}  # by the seq of an answer: what it says instead
     swaps: dict[str, int] = {}  # by the seq of an answer: that of the other run which is given in its place
     other: tuple[str, str] | None = None  # the other run: the root of its store, and its id

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead import _limits
 from playhead.capture import answering, hooks, scope
 from playhead.errors import DeviationError, InFlight
 from playhead.event.kinds import CALLS, CLOSING
@@ -276,8 +275,7 @@ class OnwardPlayer(PastPlayer):
             self._rule(rule, kind, span, lane, data)
         with self._lock:
             self.live += 1
-            if len(self.live_spans) < _limits.DEVIATIONS_KEPT_MAX:
-                self.live_spans.append(span)
+            self.live_spans.append(span)
         if self.course.models and (kind == "model.invoked" or _is_by_hand(recording)):
             self._pending[span] = Question(self, self.course.models, span, then)  # type: ignore[assignment]
             return
@@ -320,7 +318,7 @@ class OnwardPlayer(PastPlayer):
             self._pending[span] = Edited(call, given)  # type: ignore[assignment]
         elif rule == "fail":
             self._rule("fail", call.kind, span, call.lane, data, call)
-            if "irreversible" in (data.get("effects") or ()):
+            if call.seq in self.course.never:
                 self._never.add(call.key)
             named = f"{_named(call.kind, data)} (event {call.seq} of {self.tape.run})"
             self._pending[span] = InFlight(

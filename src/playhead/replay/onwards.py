@@ -130,6 +130,7 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
         live="all",
         cut=end.cut,
         in_flight={str(seq): rule for seq, rule in rules.items()},
+        never=[one.seq for one in end.flying if one.irreversible],
         edits={str(one.seq): {MAIN[one.kind]: answer} for one in skipped},
         restored=[(one.path, one.size) for one in end.restored],
         until_us=end.until_us,

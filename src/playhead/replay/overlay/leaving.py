@@ -22,7 +22,7 @@ def hand_over(layers: Layers, until_us: int | None) -> list[str]:
     since a time in microseconds (`until_us`): the program will write the rest again. Returns what was found longer.
     """
     longer = []
-    for number in _open_here():
+    for number in _open_here(layers):
         try:
             place = layers.raw.readlink(f"/proc/self/fd/{number}")
             text = _text(layers, f"/proc/self/fdinfo/{number}")
@@ -66,9 +66,12 @@ def _content(layers: Layers, path: str, size: int = -1) -> bytes | None:
         return file.read(size)
 
 
-def _open_here() -> list[int]:
+def _open_here(layers: Layers) -> list[int]:
     """Return the numbers of what is open; none where the system does not tell."""
-    return [number for number in range(3, 1024) if os.path.lexists(f"/proc/self/fd/{number}")]
+    try:
+        return sorted(int(name) for name in layers.raw.listdir("/proc/self/fd"))
+    except FileNotFoundError:
+        return []
 
 
 def _text(layers: Layers, path: str) -> str:
