@@ -1,4 +1,4 @@
-"""Commands of Playhead, each a process of its own that need not load it first: the fork of one that has.
+"""Commands of Playhead and sessions of pytest, each a process of its own that need not load them first: a fork.
 
 Loading takes longer than most commands do. What they start is started as ever, and loads all it needs.
 """
@@ -27,12 +27,19 @@ _LOADED = (
 )  # fmt: skip
 
 
-class _Server:
-    """The process that has Playhead loaded, and starts one command after the other."""
+# Not the plugin itself, which loads its parts when a project needs them.
+_LOADED_BY_PYTEST = (
+    "pytest", "httpx", "playhead._api.packing", "playhead.capture.record", "playhead.capture.clients.httpx_clients",
+    "playhead.capture.processes.instead", "playhead.replay.session", "playhead.replay.exact", "playhead.views.timeline",
+)  # fmt: skip
 
-    def __init__(self) -> None:
+
+class _Server:
+    """The process that has what it needs loaded, and starts one command after the other."""
+
+    def __init__(self, sort: str) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "tests.warm", str(theirs.fileno())]
+        command = [sys.executable, "-m", "tests.warm", str(theirs.fileno()), sort]
         self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
         self._line = ours
@@ -56,13 +63,14 @@ class _Server:
         self._process.wait()
 
 
-_servers: list[_Server] = []  # where one is free
+_servers: dict[str, list[_Server]] = {"playhead": [], "pytest": []}  # that are free
 
 
 @atexit.register
 def _stop() -> None:
-    while _servers:
-        _servers.pop().stop()
+    for free in _servers.values():
+        while free:
+            free.pop().stop()
 
 
 def playhead(
@@ -73,13 +81,20 @@ def playhead(
     report: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Call the command line in a folder; the report of an exact replay is also written to the file `report`."""
-    job = {
-        "arguments": arguments,
-        "folder": str(folder),
-        "variables": dict(os.environ if variables is None else variables),
-        "report": report and str(report),
-    }
-    server = _servers.pop() if _servers else _Server()
+    job = {"arguments": arguments, "report": report and str(report)}
+    return _done("playhead", folder, job, os.environ if variables is None else variables, stdin)
+
+
+def pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a session of pytest in a folder."""
+    return _done("pytest", folder, {"arguments": arguments}, os.environ, "")
+
+
+def _done(
+    sort: str, folder: Path, job: dict[str, Any], variables: Mapping[str, str], stdin: str
+) -> subprocess.CompletedProcess[str]:
+    job |= {"folder": str(folder), "variables": dict(variables)}
+    server = _servers[sort].pop() if _servers[sort] else _Server(sort)
     given, giving = os.pipe()
     assert os.write(giving, stdin.encode()) == len(stdin.encode()), "that is more than a pipe holds"
     os.close(giving)
@@ -95,9 +110,9 @@ def playhead(
         server.stop()
         raise
     code = server.exit_code()
-    _servers.append(server)
+    _servers[sort].append(server)
     return subprocess.CompletedProcess(
-        ["playhead", *arguments],
+        [sort, *job["arguments"]],
         code,
         said[out].decode(errors="surrogateescape"),
         said[errors].decode(errors="surrogateescape"),
@@ -124,8 +139,8 @@ def _read(*streams: int) -> dict[int, bytes]:
     return said
 
 
-def _serve(line: socket.socket) -> None:
-    for name in _LOADED:
+def _serve(line: socket.socket, sort: str) -> None:
+    for name in _LOADED if sort == "playhead" else _LOADED_BY_PYTEST:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
@@ -137,16 +152,15 @@ def _serve(line: socket.socket) -> None:
         child = os.fork()
         if child == 0:
             line.close()
-            sys.exit(_be(job, streams))
+            _take(job, streams)
+            sys.exit(_be_playhead(job) if sort == "playhead" else _be_pytest(job))
         for stream in streams:
             os.close(stream)
         _, status = os.waitpid(child, 0)
         line.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
 
 
-def _be(job: Mapping[str, Any], streams: Sequence[int]) -> int:
-    from playhead.cli import main, replay_text
-
+def _take(job: Mapping[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -156,6 +170,19 @@ def _be(job: Mapping[str, Any], streams: Sequence[int]) -> int:
     os.environ.clear()
     os.environ.update(job["variables"])
     os.chdir(job["folder"])
+
+
+def _be_pytest(job: Mapping[str, Any]) -> int:
+    import pytest
+
+    sys.path[:1] = [job["folder"]]  # in place of our own
+    sys.argv = ["pytest", *job["arguments"]]
+    return pytest.main()
+
+
+def _be_playhead(job: Mapping[str, Any]) -> int:
+    from playhead.cli import main, replay_text
+
     if job["report"]:
         told = replay_text.lines
 
@@ -169,4 +196,4 @@ def _be(job: Mapping[str, Any], streams: Sequence[int]) -> int:
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

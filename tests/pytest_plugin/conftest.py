@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Collection
 
 import pytest
+from tests import warm
 
 from playhead.testing import ReceivedRequest, ScriptedProvider
 
@@ -68,6 +70,7 @@ class Project:
         self.provider: ScriptedProvider | None = None
         self.prompts: list[str] = []
         self._plugins: Collection[str] = ()
+        self._loads_sdks = False
         self.pytester.makepyfile(agent=PLAIN)
 
     @property
@@ -78,6 +81,7 @@ class Project:
     def with_sdks(self) -> Project:
         """Let the agent ask with the SDKs of the providers."""
         self.pytester.makepyfile(agent=SDKS)
+        self._loads_sdks = True
         return self
 
     def with_plugins(self, *names: str) -> Project:
@@ -109,11 +113,20 @@ class Project:
                     self._monkeypatch.delenv(name, raising=False)
             # Blocked by their names, so that ours is found as any other: by its entry point.
             blocked = [f"-pno:{name}" for name in ("cacheprovider", *PLUGINS) if name not in self._plugins]
-            done = self.pytester.runpytest_subprocess(*blocked, "-W", "ignore", *options)
+            done = self._session(*blocked, "-W", "ignore", *options)
             self.prompts = [one.request.prompt for one in provider.exchanges]
         for name in variables:
             self._monkeypatch.delenv(name)
         return done
+
+    def _session(self, *options: str) -> pytest.RunResult:
+        if self._plugins or self._loads_sdks:
+            return self.pytester.runpytest_subprocess(*options)
+        began = time.monotonic()
+        done = warm.pytest(self.pytester.path, *options)
+        print(done.stdout, done.stderr)
+        out, errors = done.stdout.splitlines(), done.stderr.splitlines()
+        return pytest.RunResult(done.returncode, out, errors, time.monotonic() - began)
 
     def record(self, *options: str) -> pytest.RunResult:
         """Run the tests with the provider there; all must pass."""

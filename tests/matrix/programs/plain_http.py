@@ -223,7 +223,7 @@ async def aiohttp_stream(seen: list[Any]) -> Any:
         whole = b""
         async for data, ends in answer.content.iter_chunks():
             whole += data
-            if ends:
+            if ends and whole:  # that a chunk ended may come by itself, as chance has it
                 seen += latin([whole])
                 whole = b""
     return len(seen)
