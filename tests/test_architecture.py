@@ -42,8 +42,8 @@ SIDEWAYS = {
 }
 
 PUBLIC = [
-    "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "InFlight", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
-    "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "ReplayHashMismatch", "Replayed", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
+    "AskedAlone", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "InFlight", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
+    "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
     "add_secret", "agent", "artifact", "check", "context_pack", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "resume", "runs", "step",
     "tool", "uninstall", "unwrap", "verify", "wrap",
 ]  # fmt: skip

@@ -48,12 +48,15 @@ if TYPE_CHECKING:
     )
     from playhead.event.envelope import Event
     from playhead.replay.exact import Replayed
+    from playhead.replay.models.isolated import AskedAlone
+    from playhead.replay.models.times import Repeated
     from playhead.replay.onwards import Rerun
     from playhead.replay.playback import PlaybackResult
     from playhead.replay.readiness import Readiness
     from playhead.replay.stepping import Stepped
 
 _WHERE = {
+    "AskedAlone": "playhead.replay.models.isolated",
     "DeviationError": "playhead.errors",
     "Envelope": "playhead.capture.request",
     "EnvelopeMismatch": "playhead.errors",
@@ -67,6 +70,7 @@ _WHERE = {
     "RecordedError": "playhead.errors",
     "RecordingStopped": "playhead.errors",
     "RecordingWarning": "playhead.capture.guard",
+    "Repeated": "playhead.replay.models.times",
     "ReplayHashMismatch": "playhead.errors",
     "Rerun": "playhead.replay.onwards",
     "Run": "playhead._api.reading",
@@ -98,6 +102,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "AskedAlone",
     "DeviationError",
     "Envelope",
     "EnvelopeMismatch",
@@ -111,6 +116,7 @@ __all__ = [
     "RecordedError",
     "RecordingStopped",
     "RecordingWarning",
+    "Repeated",
     "ReplayHashMismatch",
     "Replayed",
     "Rerun",

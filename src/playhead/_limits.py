@@ -122,6 +122,7 @@ DOCTOR_RECENT_S: Final = 7 * 24 * 3600  # how far back it looks for crashed runs
 MODELS_AT_ONCE: Final = 8  # questions to live models of a replay that are under way at once
 TIMES_MAX: Final = 1000  # that a program is run again with its models live, by one command
 BISECT_REPLAYS_MAX: Final = 1000  # that one bisection makes
+WRITTEN_AFTER_END_US: Final = 1_000_000  # after its last event in which a program that was cut off may have written
 MODEL_ANSWER_S: Final = 600.0  # in which nothing comes from a live model, until it is given up
 DEVIATIONS_KEPT_MAX: Final = 1000  # differences of one replay that are kept in full; all are counted
 WRITTEN_LATER_MAX: Final = 128  # halves of calls that a replay has answered and not yet written

@@ -172,7 +172,7 @@ def test_what_a_thread_of_ours_writes_comes_before_the_next_event_of_the_lane(mo
     with playhead.record("agent") as run, monkeypatch.context() as slow:
         slow.setattr(form, "written", slowly)
         value = time.time_ns()
-        writer = threading.Thread(target=reads._seal_in_order)
+        writer = threading.Thread(target=reads._settle_all)
         writer.start()
         assert taken.wait(10)
         playhead.note("next")

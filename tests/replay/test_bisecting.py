@@ -84,6 +84,7 @@ def test_where_no_tape_can_answer_that_is_said(tmp_path: Path) -> None:
     # With the first answer of the good run everything else is asked as that run asked it, and its tape answers.
     assert found["verdict"] == "found"
     assert [one["name"] for one in found["cause"]] == ["choose"]
+    assert "are they swapped?" in playhead(tmp_path, "bisect", bad, good).stderr
     program = LEADING.replace("range(3)", "range(4)")
     (tmp_path / "program.py").write_text(program)
     lost = answered(tmp_path, "bisect", good, bad, "--", sys.executable, "program.py")

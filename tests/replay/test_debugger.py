@@ -136,3 +136,36 @@ def test_what_cannot_be_debugged_is_said(recording: tuple[Path, str], options: t
     done = playhead(folder, "debug", run, *options)
     assert done.returncode == 2
     assert said in done.stderr + done.stdout
+
+
+def test_it_goes_past_what_a_pool_calls(tmp_path: Path) -> None:
+    program = """
+    from concurrent.futures import ThreadPoolExecutor
+    import playhead
+    @playhead.tool
+    def look(n):
+        return n
+    def main():
+        a = look(1)
+        with ThreadPoolExecutor(1) as pool:
+            b = pool.submit(look, 2).result()
+        c = look(3)
+        print(a, b, c)
+    main()
+    """
+    run = record(tmp_path, program).run
+    first, *_, last, _ = [event["seq"] for event in events(tmp_path, run) if event["kind"].startswith("tool.")]
+    typed = "forward\nforward\nevent\nback\nevent\nq\n"
+    done = playhead(tmp_path, "debug", run, "--at", str(first), stdin=typed)
+    assert "none of the program's own code leads to event" in done.stderr
+    assert f"(playhead {last})" in done.stdout
+    assert done.stdout.rstrip().endswith(f"(playhead {first + 1})"), done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["fork", "debug"])
+def test_names_are_counted_from_one(recording: tuple[Path, str], command: str) -> None:
+    folder, run = recording
+    done = playhead(folder, command, run, "--at", "look#0")
+    assert done.returncode == 2
+    assert "counted from 1" in done.stderr

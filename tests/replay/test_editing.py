@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.replay.again import playhead, record
-from tests.replay.going_on import events
+from tests.replay.going_on import PLAINLY, events
 
 from playhead.capture import dialects
 from playhead.replay.restream import streamed
@@ -48,8 +49,8 @@ def test_a_streamed_answer_says_something_else(tmp_path: Path, program: str) -> 
     with ScriptedProvider(lambda request: "Yes, of course.") as provider:
         run = record(tmp_path, program, provider.base_url)
         at = next(event["seq"] for event in events(tmp_path, run.run) if event["kind"] == "model.responded")
-        done = playhead(tmp_path, "fork", run.run, "--at", str(at), "--set", "text=No, never.")
-    assert done.stdout.splitlines()[0] == "No, never.", done.stderr
+        done = playhead(tmp_path, "fork", run.run, "--at", str(at), "--set", 'text={"no": [1]}')
+    assert done.stdout.splitlines()[0] == '{"no": [1]}', done.stderr  # as text, though it is JSON
     assert done.stdout.splitlines()[1:] == run.output.splitlines()[1:]
 
 
@@ -70,6 +71,52 @@ def test_the_whole_answer_of_a_tool_is_given_in_a_file(tmp_path: Path) -> None:
     assert playhead(tmp_path, "fork", run, "--at", at, "--edit", "answer.json").stdout == "{'b': [2]}\n"
     told = '{"status": "error", "error": {"type": "builtins.TimeoutError", "message": "late", "args": ["late"]}}'
     assert playhead(tmp_path, "fork", run, "--at", at, "--edit", "-", stdin=told).stdout == "failed late\n"
+
+
+def test_an_answer_takes_the_place_of_an_error_and_an_error_that_of_an_answer(tmp_path: Path) -> None:
+    program = """
+    import playhead
+    @playhead.tool
+    def fails():
+        raise KeyError("no")
+    @playhead.tool
+    def looks():
+        return 1
+    for each in (fails, looks):
+        try:
+            print(each())
+        except Exception as error:
+            print(type(error).__name__, error)
+    """
+    run = record(tmp_path, program).run
+    late = 'error={"type": "builtins.TimeoutError", "message": "late", "args": ["late"]}'
+    for at, given, printed in (
+        ("fails", ("--set", "output=5"), "5\n1\n"),
+        ("fails", ("--edit", "-"), "7\n1\n"),
+        ("looks", ("--set", late), "KeyError 'no'\nTimeoutError late\n"),
+    ):
+        done = playhead(tmp_path, "fork", run, "--at", at, *given, stdin="7")
+        assert done.stdout == printed, done.stderr
+    for given, said in (
+        (("--set", "output=1"), "changes nothing"),
+        (("--set", "status=error"), "does not say with what"),
+        (("--set", "status=bogus"), "not how a call ends"),
+    ):
+        done = playhead(tmp_path, "fork", run, "--at", "looks", *given)
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_a_model_that_failed_answers(tmp_path: Path) -> None:
+    program = PLAINLY + "try:\n    print(ask('a'))\nexcept Exception as error:\n    print(type(error).__name__)\n"
+    answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Yes."}}]})
+    with ScriptedProvider(lambda request: 500) as provider:
+        runs = [record(tmp_path, program, url).run for url in (provider.base_url, "http://127.0.0.1:9/v1")]
+    for run in runs:
+        done = playhead(tmp_path, "fork", run, "--at", "model", "--edit", "-", stdin=answer)
+        assert done.stdout == "Yes.\n", done.stderr
+    refused = playhead(tmp_path, "fork", runs[0], "--at", "model", "--set", "http.status=abc")
+    assert "not a status of HTTP" in refused.stderr
 
 
 ANSWERS: dict[str, Any] = {

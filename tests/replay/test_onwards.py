@@ -10,7 +10,9 @@ from tests.replay.again import playhead
 from tests.replay.going_on import answered, events, lines, provider, recorded, write
 from tests.replay.terminal import Terminal, terminals
 
+import playhead as public
 from playhead.event.kinds import CALLS
+from playhead.store.files import FileStore
 
 __all__ = ["terminals"]  # a fixture
 
@@ -81,6 +83,9 @@ def test_a_new_tool_call_follows_the_rule(folder: Path) -> None:
         refused = answered(folder, *base)
         assert [one["rule"] for one in refused["surface"]["unknown"]] == ["refuse"]
         assert refused["deviations"][0]["name"] == "book"
+        nearest = answered(folder, *base, "--unknown", "nearest")
+        assert nearest["exit_code"] == 0
+        assert "stopped" not in [one["what"] for one in nearest["outcome"]["differences"]]
         assert lines(folder, "ledger.txt") == SAID
         live = answered(folder, *base, "--unknown", "live")
     assert [one["rule"] for one in live["surface"]["unknown"]] == ["live", "live"]
@@ -110,13 +115,15 @@ def test_asked_many_times_it_says_how_often_and_where_the_outcome_changed(folder
         return "never" if end.startswith("re the end") and next(numbers) == 1 else end
 
     with provider(now_and_then) as second:
-        options = ("--base-url", second.base_url, "--times", "3")
-        found = answered(folder, "replay", run, "--mode", "model", *options)
-    assert (found["times"], found["same"], found["changed"]) == (3, 2, 1)
-    assert sorted(one["count"] for one in found["outcomes"]) == [1, 2]
-    (where,) = found["answers"]
-    assert (where["changed"], where["first"]) == (1, 1)
-    assert len(set(found["runs"])) == 3
+        place = FileStore(folder / ".playhead").folder(run)
+        found = public.replay(place, mode="model", base_url=second.base_url, times=3)
+        assert (found.times, found.same, found.changed) == (3, 2, 1)
+        assert sorted(one["count"] for one in found.outcomes) == [1, 2]
+        (where,) = found.answers
+        assert (where["changed"], where["first"]) == (1, 1)
+        assert len(set(found.runs)) == 3
+        alone = public.replay(place, mode="model", base_url=second.base_url, isolated=True)
+        assert (alone.same, alone.changed, alone.failed) == (3, 0, 0)
 
 
 def test_no_more_is_asked_than_the_budget_allows(folder: Path) -> None:

@@ -179,6 +179,34 @@ def test_code_that_has_changed_is_found_in_its_step(tmp_path: Path) -> None:
     assert "P{+:+} re a" in done.stderr
 
 
+def test_what_was_read_before_the_step_and_again_in_it_is_told_by_the_tape(tmp_path: Path) -> None:
+    program = """
+    import playhead
+    def read():
+        return open("settings").read()
+    @playhead.tool(effects=["write"])
+    def book(what):
+        open("booked", "a").write(what)
+    @playhead.step
+    def plan(n):
+        return read() + str(n)
+    if __name__ == "__main__":
+        log = open("log", "a")
+        print(plan(1), plan(2))
+        with playhead.step("last"):
+            log.write("line")
+            book("x")
+    """
+    (tmp_path / "settings").write_text("A")
+    run = record(tmp_path, program).run
+    (tmp_path / "settings").write_text("B")
+    assert answered(tmp_path, "replay", run, "--mode", "step", "--step", "plan#2")["fidelity"]["verdict"] == "faithful"
+    (tmp_path / "log").unlink()
+    assert answered(tmp_path, "replay", run, "--mode", "step", "--step", "last", "--live")["live_calls"] == 1
+    assert (tmp_path / "booked").read_text() == "xx"
+    assert (tmp_path / "log").read_text() == "line"  # though the program is stopped before it closes it
+
+
 def test_from_python(recording: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     import playhead as library
 

@@ -23,7 +23,7 @@ from playhead.settings import load as load_settings
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 
-_OF_MODEL = ("model", "base_url", "params", "system", "unknown", "budget")
+_OF_MODEL = ("model", "base_url", "params", "system", "unknown", "budget", "times", "isolated")
 _OF_STEP = ("step", "input", "live")
 
 
@@ -42,6 +42,8 @@ def replay(
     system: str | None = None,
     unknown: Literal["refuse", "nearest", "live"] = "refuse",
     budget: float | None = None,
+    times: int = 1,
+    isolated: bool = False,
     step: str | None = None,
     input: Mapping[str, Any] | None = None,
     live: bool = False,
@@ -54,19 +56,26 @@ def replay(
     count: `force=["not_captured"]`. With `speed=1` it takes the time that it took.
 
     In the mode "model" the models are live, the same or with what is given of `model`, `base_url`, `params`, `system`;
-    `unknown` says what becomes of a tool call that the tape does not have. In the mode "step" one step is run alone,
-    with its recorded arguments or those of `input`; with `live` its models and tools are asked. Returns a Replayed, a
-    Rerun or a Stepped.
+    `unknown` says what becomes of a tool call that the tape does not have; with `times` it is run so often, and with
+    `isolated` each recorded question is asked alone, and no code runs. In the mode "step" one step is run alone, with
+    its recorded arguments or those of `input`; with `live` its models and tools are asked. Returns a Replayed, a Rerun,
+    a Repeated, an AskedAlone or a Stepped.
     """
     given = {
         "model": model, "base_url": base_url, "params": params, "system": system, "budget": budget,
         "unknown": None if unknown == "refuse" else unknown, "step": step, "input": input, "live": live or None,
+        "times": None if times == 1 else times, "isolated": isolated or None,
     }  # fmt: skip
     _check(mode, given, agent is not None, on_deviation, speed)
     found = run if isinstance(run, Run) else load(run)
     waived = [force] if isinstance(force, str) else list(force)
     if mode == "model":
-        return Rerun(**_told("replay", found, [*_overriding(given), "--mode=model", *_waiving(waived)], command))
+        from playhead.replay.models.isolated import AskedAlone  # here: most replays ask nobody
+        from playhead.replay.models.times import Repeated
+
+        shape: Any = AskedAlone if isolated else Rerun if times == 1 else Repeated
+        options = [*_overriding(given), *(["--isolated"] if isolated else []), "--mode=model", *_waiving(waived)]
+        return shape(**_told("replay", found, options, command))
     if mode == "step":
         options = [f"--step={step}", *(["--live"] if live else []), *(["--input=-"] if input is not None else [])]
         typed = None if input is None else _json(dict(input))
@@ -151,6 +160,7 @@ def _check(mode: str, given: Mapping[str, Any], called: bool, on_deviation: str,
 
 def _overriding(given: Mapping[str, Any]) -> list[str]:
     named = {"model": "--model", "base_url": "--base-url", "unknown": "--unknown", "budget": "--budget"}
+    named |= {"times": "--times"}
     options = [f"{option}={given[name]}" for name, option in named.items() if given.get(name) is not None]
     if given.get("system") is not None:
         text = str(given["system"])
@@ -182,7 +192,7 @@ def _told(
         answer: dict[str, Any] = orjson.loads(done.stdout)
     except orjson.JSONDecodeError:
         raise PlayheadError(f"it could not be started: {done.stderr.decode(errors='replace').strip()}") from None
-    if "error" in answer and "run" not in answer:
+    if "error" in answer and "mode" not in answer:
         told = answer["error"]
         if told.get("code") == NotReplayable.code:
             reasons = list((told.get("detail") or {}).get("reasons") or {})

@@ -278,17 +278,24 @@ def write_soon() -> None:
 def _write_waiting() -> None:
     for recording in forks.recordings():
         guard.aside(recording.later.settle, [recording])
-    guard.aside(_seal_in_order, forks.recordings())
+    guard.aside(_settle_all, forks.recordings())
     if any(recording.tap is not None and recording.tap.waiting() for recording in forks.recordings()):
         write_soon()  # they have begun meanwhile, when others were waiting already
 
 
-def _seal_in_order() -> None:
-    """Write what all lanes have read, from another thread: no event of a lane may come between taking and writing."""
+def _settle_all() -> None:
     for recording in forks.recordings():
-        for pack in () if recording.tap is None else recording.tap.waiting():
-            with recording.ledger.lock:
-                seal(recording, pack)
+        settle(recording)
+
+
+def settle(recording: Recording) -> None:
+    """Write what is yet to be written, and what all lanes have read: no event of a lane may come between taking that
+    and writing it.
+    """
+    recording.later.settle()
+    for pack in () if recording.tap is None else recording.tap.waiting():
+        with recording.ledger.lock:
+            seal(recording, pack)
 
 
 def _becoming(args: tuple[Any, ...]) -> None:

@@ -112,9 +112,9 @@ class Recording:
         return self._ledger.loss_total
 
     def sync(self) -> None:
-        """Return when everything recorded so far survives a power loss."""
+        """Return when everything recorded so far survives a power loss, and what was read with it."""
         try:
-            self.later.settle()
+            reads.settle(self)
             self._ledger.sync()
         except Exception as problem:
             guard.absorb(problem, self, "a flush to the disk", count=0)  # late on the disk, not lost

@@ -60,16 +60,32 @@ def print_family(members: list[dict[str, Any]], this: str, out: Output) -> None:
         return
     out.print()
     out.styled(("family", "bold"))
-    for at, one in enumerate(members[:_SHOWN]):
+    shown = _shown(members, this)
+    for at, one in enumerate(shown):
         sign, style = symbol(str(one["status"]), out)
         how = _HOW.get(str(one["mode"]), "its step {step} run again" if one["mode"] == "step" else "").format(**one)
         here = "  ← this run" if one["id"] == this else ""
         told = f", {how}" if one["depth"] and how else ""
-        out.styled(
-            f"  {_branches(members, at)}", (sign, style), f" {one['id']} {one_line(str(one['name']))}{told}{here}"
-        )
-    if len(members) > _SHOWN:
-        out.print(f"  and {len(members) - _SHOWN} more (--json)")
+        out.styled(f"  {_branches(shown, at)}", (sign, style), f" {one['id']} {one_line(str(one['name']))}{told}{here}")
+    if len(members) > len(shown):
+        out.print(f"  and {len(members) - len(shown)} more (--json)")
+
+
+def _shown(members: list[dict[str, Any]], this: str) -> list[dict[str, Any]]:
+    """Return those that are drawn of a large family: this run, the newest ones, and what they were made from."""
+    if len(members) <= _SHOWN:
+        return members
+    parents = {one["id"]: one["from"] for one in members}
+    kept: set[str] = set()
+    for id in [this, *sorted(parents, reverse=True)]:
+        line: set[str] = set()
+        above = id
+        while above in parents and above not in kept:
+            line.add(above)
+            above = parents[above]
+        if not kept or len(kept) + len(line) <= _SHOWN:
+            kept |= line
+    return [one for one in members if one["id"] in kept]
 
 
 def _branches(members: list[dict[str, Any]], at: int) -> str:

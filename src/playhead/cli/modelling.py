@@ -56,7 +56,7 @@ def _often(args: argparse.Namespace, out: Output, again: Any, asker: Any) -> int
                 break  # it was cut by the budget, and says nothing of the model
             times.add(went)
             advance(1)
-    found = times.as_dict(args.times, asker)
+    found = times.sum(args.times, asker).as_dict()
     if out.json:
         out.emit(found)
     else:
@@ -92,18 +92,14 @@ def _alone(args: argparse.Namespace, out: Output) -> int:
     ):
         if given:
             raise UsageError(f"{name} means nothing with `--isolated`: no code of the agent runs")
-    headers = {}
-    for one in args.header:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise UsageError(f"not a header: {one!r}", hint="Write NAME=VALUE, for instance authorization=Bearer …")
-        headers[name] = value
+    headers = onward.headers_of(args)
     recorded, asker = load(args.run, args.store), onward.asker_of(args)
     reader = RunReader(recorded.store, recorded.id)
     count = sum(event.kind == "model.invoked" for event in reader.events())
     with out.progress(count, "asking the models again") as advance:
         store = FileStore(store_root(args.store))
-        found = ask_alone(reader, store, asker, headers=headers, at_once=args.at_once, done=lambda: advance(1))
+        alone = ask_alone(reader, store, asker, headers=headers, at_once=args.at_once, done=lambda: advance(1))
+    found = alone.as_dict()
     if out.json:
         out.emit(found)
     else:

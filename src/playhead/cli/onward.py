@@ -27,14 +27,32 @@ _KILLED = 128  # more than this is a signal
 
 def overrides_of(args: argparse.Namespace) -> Overrides:
     """Return what is to be different."""
-    system = args.system
-    if system is not None and system.startswith("@"):
-        try:
-            system = Path(system[1:]).read_text()
-        except OSError as problem:
-            raise UsageError(f"cannot read the system prompt {system[1:]}: {problem.strerror}") from None
+    system = None if args.system is None else _read(args.system, "system prompt")
     parameters = dict(assignment(one) for one in args.param)
     return Overrides(model=args.model, base_url=args.base_url, system=system, parameters=parameters)
+
+
+def headers_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return what is sent besides, by its names in requests."""
+    headers = {}
+    for one in args.header:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise UsageError(f"not a header: {one!r}", hint="Write NAME=VALUE, for instance authorization=@key.txt")
+        headers[name] = _read(value, f"header {name}").strip()
+    return headers
+
+
+def _read(given: str, what: str) -> str:
+    """Return what was given, or what a file says, given as `@FILE`."""
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text()
+    except UnicodeDecodeError:
+        raise UsageError(f"the {what} {given[1:]} is not text") from None
+    except OSError as problem:
+        raise UsageError(f"cannot read the {what} {given[1:]}: {problem.strerror}") from None
 
 
 def asker_of(args: argparse.Namespace) -> Asker:
@@ -104,6 +122,9 @@ def lines(found: dict[str, Any]) -> list[str]:
 def _ended(found: dict[str, Any]) -> str:
     if found["deviations"]:
         return f"it was stopped by a deviation: exit code {found['exit_code']}"
+    if found["exit_code"] > _KILLED and not found["surface"]["left_tape"]:
+        again = f"`playhead resume {found['origin']['run']}`"
+        return f"it was cut off on its tape (exit code {found['exit_code']}), and nothing was done: {again}"
     if found["exit_code"] > _KILLED:
         return f"it was cut off again (exit code {found['exit_code']}): `playhead resume {found['run']}`"
     return f"it ended by itself: exit code {found['exit_code']}"

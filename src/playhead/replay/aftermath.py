@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from playhead import _limits
 from playhead._clock import parse_utc
 from playhead.errors import UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS
 from playhead.replay.ahead import Place, places
+from playhead.replay.course import known_by
 from playhead.replay.edited import NOTHING
+from playhead.replay.lookup import Lookup
 from playhead.replay.tape import Call, Tape
 from playhead.store import presence
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import text
 
-LATER_US = 1_000_000  # after its last event a program may still have written
+_EFFECT = "effect.observed"
+_WITH_BODY = ("tool.called", "process.started", "mcp.requested")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _WIDTH = 200
 
@@ -30,13 +35,26 @@ class Flight(NamedTuple):
     name: str
     given: str
     changes: bool  # it may have changed something that a second one would change again
-    irreversible: bool
+    never: tuple[str, ...] = ()  # what of it cannot be undone, as `known_by` names it
     failed: bool = False  # it was answered, with an error, and the program ended with it
 
     @property
-    def can_be_skipped(self) -> bool:
-        """Say whether there is something to answer with in its place."""
-        return self.kind in NOTHING
+    def irreversible(self) -> bool:
+        """Say whether it is not to be tried again."""
+        return bool(self.never)
+
+    @property
+    def is_file(self) -> bool:
+        """Say whether it is no call, but a file that was opened."""
+        return self.kind == _EFFECT
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Return what may become of it."""
+        if self.is_file:
+            return ("retry",)
+        skip = ("skip",) if self.kind in NOTHING else ()  # else there is nothing to answer with in its place
+        return (*(() if self.irreversible else ("retry",)), *skip, "fail")
 
 
 class Restored(NamedTuple):
@@ -54,6 +72,7 @@ class Aftermath(NamedTuple):
     restored: list[Restored]
     until_us: int  # when it ended, as far as that is known
     notes: list[str]
+    unanswered: int | None = None  # the call that failed, and the run with it
 
 
 def aftermath(reader: RunReader) -> Aftermath:
@@ -71,24 +90,34 @@ def aftermath(reader: RunReader) -> Aftermath:
         )
     passed = list(places(reader))
     until_us = parse_utc(reader.event(tape.head[0]).time)
-    flying = [call for call in tape.calls if call.closing is None]
-    inside = _inside(reader, {call.span for call in flying})
-    if tape.finished is not None and not flying and (failed := _failed_last(tape, passed)) is not None:
-        flight = _flight(failed, _inside(reader, {failed.span}))._replace(failed=True)
-        return Aftermath(failed.seq, [flight], [], until_us, [])
-    cut, undone, notes = _before_last_effects(reader, passed, until_us)
-    return Aftermath(cut, [_flight(call, inside) for call in flying], undone, until_us, notes)
+    calls = [call for call in tape.calls if call.closing is None]
+    failed = _failed_last(tape, passed) if tape.finished is not None and not calls else None
+    inside = _inside(reader, {call.span for call in [*calls, *([] if failed is None else [failed])]})
+    flying = [_flight(call, inside) for call in calls]
+    if failed is not None:
+        flying.append(_flight(failed, inside)._replace(failed=True))
+    writes = _LastWrites(reader, passed, until_us, Lookup(tape).ended, tape.calls)
+    return Aftermath(
+        passed[-1].seq if passed else 0,
+        [*flying, *writes.doubtful],
+        [Restored(path, size) for path, size in writes.restored.items()],
+        until_us,
+        writes.notes,
+        None if failed is None else failed.seq,
+    )
 
 
-def _inside(reader: RunReader, spans: set[str | None]) -> dict[str | None, list[dict[str, Any]]]:
-    """Return what was called inside of these, by the span of the outermost: kind and data of each."""
+def _inside(reader: RunReader, spans: set[str | None]) -> dict[str | None, list[Event]]:
+    """Return what was called, and done, inside of these, by the span of the outermost."""
     within: dict[str | None, str | None] = {span: span for span in spans}
-    found: dict[str | None, list[dict[str, Any]]] = {}
+    found: dict[str | None, list[Event]] = {}
     for event in reader.resolved() if spans else ():
-        if event.parent in within and event.span is not None and event.span not in within:
-            within[event.span] = within[event.parent]
-            if event.kind in CALLS:
-                found.setdefault(within[event.span], []).append({"kind": event.kind, **event.data})
+        if event.parent in within and event.span not in spans:
+            outermost = within[event.parent]
+            if event.span is not None:
+                within[event.span] = outermost
+            if event.kind in CALLS or event.kind == _EFFECT:
+                found.setdefault(outermost, []).append(event)
     return found
 
 
@@ -103,47 +132,59 @@ def _failed_last(tape: Tape, passed: list[Place]) -> Call | None:
     return last if (data.get("outcome") or data.get("status")) == "error" else None
 
 
-def _before_last_effects(
-    reader: RunReader, passed: list[Place], until_us: int
-) -> tuple[int, list[Restored], list[str]]:
-    """Return the last event before writes that may be half done: they are told of before they are done."""
-    undone: list[Restored] = []
-    notes: list[str] = []
-    while passed and passed[-1].kind == "effect.observed":
-        event = reader.resolve(reader.event(passed[-1].seq))
-        if event.data.get("what") != "file.written":
-            break
-        found, touched = _half_written(event, until_us)
-        if found is not None:
-            undone.append(found)
-        if touched:
-            notes.append(f"{event.data['target']} was changed since: what the program writes to it may be there twice")
-        passed = passed[:-1]
-    return (passed[-1].seq if passed else 0), undone, notes
+class _LastWrites:
+    """Files that lanes were about to write as the last that is known of them: perhaps they did, in whole or in part.
 
-
-def _half_written(event: Event, until_us: int) -> tuple[Restored | None, bool]:
-    """Return what a file held before it was written, where it holds something else now; and whether somebody else
-    has touched it since, so that it is left alone.
+    They will do it again, so what can be undone is to be undone before.
     """
-    path, detail = event.data.get("target"), event.data.get("detail") or {}
-    mode, before = detail.get("mode"), detail.get("size")
-    if not isinstance(path, str) or mode not in ("a", "x") or not os.path.isfile(path):
-        return None, False
-    facts = os.stat(path)
-    new = mode == "x" or bool(detail.get("created"))
-    if not new and not (isinstance(before, int) and facts.st_size > before):
-        return None, False
-    if facts.st_mtime_ns // 1000 > until_us + LATER_US:
-        return None, True
-    return Restored(path, None if new else before), False
+
+    def __init__(
+        self, reader: RunReader, passed: list[Place], until_us: int, ended: Collection[str], calls: list[Call]
+    ) -> None:
+        self.restored: dict[str, int | None] = {}
+        self.doubtful: list[Flight] = []
+        self.notes: list[str] = []
+        self._until_us = until_us
+        last = {place.lane: place for place in passed}
+        ours = {place.seq for lane, place in last.items() if place.kind == _EFFECT and lane not in ended}
+        events = [event for event in reader.resolved() if event.kind == _EFFECT] if ours else []
+        for event in events:
+            if event.seq in ours and event.data.get("what") == "file.written":
+                target = event.data.get("target")
+                others = any(
+                    one.seq > event.seq and one.seq not in ours and one.data.get("target") == target for one in events
+                )
+                # One that ran meanwhile may have written to it by way of the program's own.
+                ran = any(call.closing is None or call.closing > event.seq for call in calls if call.kind in _WITH_BODY)
+                self._look_at(event, target, others or ran)
+
+    def _look_at(self, event: Event, path: Any, others: bool) -> None:
+        detail = event.data.get("detail") or {}
+        mode, before = detail.get("mode"), detail.get("size")
+        if not isinstance(path, str) or not os.path.isfile(path):
+            return
+        if mode in ("sqlite", "r+") and "length" not in detail:
+            named = f"{'the database ' if mode == 'sqlite' else ''}{path}, opened for writing"
+            self.doubtful.append(Flight(event.seq, event.kind, named, "", changes=True))
+            return
+        facts = os.stat(path)
+        new = mode == "x" or (mode == "a" and bool(detail.get("created")))
+        if not new and not (mode == "a" and isinstance(before, int) and facts.st_size > before):
+            return  # what is written from its beginning is so again
+        if facts.st_size and (others or facts.st_mtime_ns // 1000 > self._until_us + _limits.WRITTEN_AFTER_END_US):
+            self.notes.append(f"{path} was changed since: what the program writes to it may be there twice")
+            return
+        known = self.restored.get(path, before)
+        self.restored[path] = None if new or known is None or before is None else min(known, before)
 
 
-def _flight(call: Call, inside: dict[str | None, list[dict[str, Any]]]) -> Flight:
+def _flight(call: Call, inside: dict[str | None, list[Event]]) -> Flight:
     data = call.question.data
     within = inside.get(call.span, [])
-    effects = [*(data.get("effects") or []), *(one for inner in within for one in inner.get("effects") or ())]
-    changing = _changes(call.kind, data) or any(_changes(inner["kind"], inner) for inner in within)
+    never = [known_by(call.kind, call.key, data)] if "irreversible" in (data.get("effects") or ()) else []
+    for inner in within:
+        if inner.kind in CALLS and "irreversible" in (inner.data.get("effects") or ()):
+            never.append(known_by(inner.kind, inner.key, inner.data))
     named = data.get("name") or data.get("method") or data.get("model") or " ".join(map(str, data.get("argv") or ()))
     target = f" {data['url']}" if call.kind == "http.sent" and data.get("url") else ""
     given = "" if data.get("input") is None else text.short(data["input"], _WIDTH)
@@ -152,14 +193,16 @@ def _flight(call: Call, inside: dict[str | None, list[dict[str, Any]]]) -> Fligh
         call.kind,
         f"{call.kind} {named}{target}".strip(),
         given,
-        changing,
-        "irreversible" in effects,
+        _changes(call.kind, data) or any(_changes(inner.kind, inner.data) for inner in within),
+        tuple(dict.fromkeys(never)),
     )
 
 
 def _changes(kind: str, data: dict[str, Any]) -> bool:
     if kind == "model.invoked":
         return False
+    if kind == _EFFECT:
+        return not str(data.get("what")).startswith(("process.", "socket.", "environment."))  # calls tell of those
     if kind == "tool.called":
         return (data.get("effects") or []) != ["read"]  # what nobody declared may do anything
     if kind == "http.sent":

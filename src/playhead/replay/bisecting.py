@@ -115,6 +115,11 @@ class Bisection:
         """Say by what the two runs can be told apart."""
         return "exit" if self._good_end.exit_code != self._bad_end.exit_code else "output"
 
+    @property
+    def seem_swapped(self) -> bool:
+        """Say whether the run that is called good failed, and the bad one did not."""
+        return self.by == "exit" and self._bad_end.exit_code == 0 != self._good_end.exit_code
+
     def run(self) -> Bisected:
         """Find the smallest set of answers that turns the bad outcome into the good one."""
         found = Bisected(self._good.id, self._again.reader.id, self.by, "not_found", candidates=len(self.swaps))

@@ -30,6 +30,7 @@ _LEFT_OUT = frozenset(
         "run.graded",
     }
 )
+OURS = frozenset({"attached", "left_tape"})  # what notes have that the recorder makes
 _VOLATILE = {
     "step.started": {"entrypoint", "input", "envelope_hash"},
     "step.finished": {"redacted", "output"},
@@ -178,7 +179,9 @@ def is_ours(event: Event, program: str | None) -> bool:
         extra = event.data.get("data")
         told = str(event.data.get("text")).startswith(TREE_CHANGED)
         told = told or (program is not None and event.parent == program)
-        return told or (isinstance(extra, dict) and ("attached" in extra or {"omitted", "problem"} <= extra.keys()))
+        return told or (
+            isinstance(extra, dict) and (not OURS.isdisjoint(extra) or {"omitted", "problem"} <= extra.keys())
+        )
     return event.kind == "artifact.created" and (
         event.data.get("role") in ("diff", "context_pack")
         or (event.data.get("role") == "patch" and str(event.data.get("name")).startswith(COMMITS))

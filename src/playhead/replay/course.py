@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -54,7 +55,9 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     cut: int = EVERYWHERE  # the last event that counts: what was asked or answered later is live, as far as it may be
     unknown: str = "refuse"  # one of UNKNOWN: a tool, a process, a request that is not on the tape, where tools are not
     in_flight: dict[str, str] = {}  # by the seq of a call that was not answered before the cut: one of IN_FLIGHT
-    never: list[int] = []  # those of them that did what cannot be undone, or called what did
+    never: dict[str, list[str]] = {}  # by the same: what of it cannot be undone, as `known_by` names it
+    never_again: list[str] = []  # what was so in the run that this one goes on from
+    unanswered: int | None = None  # the seq of a call whose answer does not count: it failed, and the run with it
     edits: dict[str, Any] = {}  # by the seq of an answer: what it says instead
     swaps: dict[str, int] = {}  # by the seq of an answer: that of the other run which is given in its place
     other: tuple[str, str] | None = None  # the other run: the root of its store, and its id
@@ -85,3 +88,21 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     def origin_at(self, head: int) -> int:
         """Return the event that the origin of the run names."""
         return head if self.cut == EVERYWHERE else max(self.cut, 0)
+
+
+def known_by(kind: str, key: str | None, data: Mapping[str, Any]) -> str:
+    """Return by what a call is known that is not to be made again: a tool by its name, whatever it is given."""
+    return f"tool {data.get('name')}" if kind == "tool.called" else str(key)
+
+
+def named(kind: str, data: Mapping[str, Any]) -> str:
+    """Return what people call a call."""
+    if kind == "tool.called":
+        return f"the tool {data.get('name')}"
+    if kind == "process.started":
+        return f"the process {' '.join(map(str, data.get('argv') or ()))}"
+    if kind == "http.sent":
+        return f"{data.get('method')} {data.get('url')}"
+    if kind == "mcp.requested":
+        return f"the MCP request {data.get('method')}"
+    return "the question to a model"

@@ -56,10 +56,13 @@ class DebuggingPlayer(OnwardPlayer):
 
     def _look_around(self) -> None:
         frame = _agents_frame(sys._getframe(1))
-        if self._stopped or frame is None:
+        if self._stopped:
+            return
+        assert self.scratch is not None, "a program that is replayed has one"
+        if frame is None:  # somebody else calls it, as a pool does that was handed a tool
+            (self.scratch / ASKED).write_bytes(orjson.dumps({"unseen": self.at}))
             return
         self._stopped = True
-        assert self.scratch is not None, "a program that is replayed has one"
         (self.scratch / ASKED).write_bytes(orjson.dumps({"went_on": True}))
         debugger = Debugger(self)
         with contextlib.suppress(OSError, ValueError):

@@ -14,6 +14,8 @@ from playhead.replay.pointing import assignment, parts, put
 from playhead.replay.restream import streamed
 from playhead.store.reader import RunReader
 
+_FAILED = ("error", "cancelled")
+_STATUS = (100, 599)
 TEXT = "text"  # the path that means what a model said, wherever its provider puts that
 _ABSENT = object()
 # What the closing event of a call has besides: whoever gives an object with these gives all of it.
@@ -58,9 +60,12 @@ def edited(reader: RunReader, seq: int, assignments: Sequence[str] = (), given: 
     for one in assignments:
         path, value = assignment(one)
         if path == TEXT and event.kind == "model.responded":
-            _set_text(data, value)
+            _set_text(data, value if isinstance(value, str) else one.partition("=")[2])
         else:
             put(data, path, value, creates=len(parts(path)) == 1)
+    if data == recorded:
+        raise UsageError("that changes nothing: it is what was answered then")
+    _settle(event.kind, recorded, data)
     if event.kind != "model.responded":
         return data
     if all(data.get(name) == recorded.get(name) for name in ("response", "body", "http")):
@@ -71,7 +76,33 @@ def edited(reader: RunReader, seq: int, assignments: Sequence[str] = (), given: 
     return _on_the_wire(reader, event.span, recorded, data)
 
 
-def _set_text(data: dict[str, Any], value: Any) -> None:
+def _settle(kind: str, recorded: dict[str, Any], data: dict[str, Any]) -> None:
+    """Let how a call ended agree with what it says: an answer takes the place of an error, and an error that of it."""
+    field = "outcome" if kind == "http.received" else "status"
+    main = _MAIN.get(kind)
+    status = data.get("status") if kind == "http.received" else (data.get("http") or {}).get("status")
+    if status is not None and (type(status) is not int or not _STATUS[0] <= status <= _STATUS[1]):
+        raise UsageError(f"not a status of HTTP: {status!r}", hint="It is a number, such as 500.")
+    is_new = main is not None and data.get(main) != recorded.get(main)
+    if is_new and recorded.get("error") is not None and data.get("error") == recorded["error"]:
+        for name in ("error", "handled"):
+            data.pop(name, None)
+        data[field] = "ok"
+        if kind == "model.responded":
+            http = data.setdefault("http", {})
+            http["status"] = 200 if status is None or status == recorded["http"].get("status") else status
+            http["form"] = http.get("form") if str(http.get("form")).startswith(wire.JSON) else f"{wire.JSON}compact"
+            http["headers"] = http.get("headers") or [["content-type", "application/json"]]
+    elif data.get("error") is not None and data.get("error") != recorded.get("error"):
+        data[field] = data[field] if data.get(field) in _FAILED else "error"
+    if data.get(field, "ok") not in ("ok", *_FAILED):
+        raise UsageError(f"not how a call ends: {data[field]!r}", hint="It is ok, error or cancelled.")
+    if main is not None and data.get(field) in _FAILED and not isinstance(data.get("error"), dict):
+        told = '{"type": "builtins.TimeoutError", "message": "late", "args": ["late"]}'
+        raise UsageError("it is to fail, and does not say with what", hint=f"Say it: `--set 'error={told}'`.")
+
+
+def _set_text(data: dict[str, Any], value: str) -> None:
     """Put something in place of what a model said."""
     if not _put_text(data.get("response"), value):
         raise UsageError(
@@ -80,7 +111,7 @@ def _set_text(data: dict[str, Any], value: Any) -> None:
         )
 
 
-def _put_text(part: Any, value: Any) -> bool:
+def _put_text(part: Any, value: str) -> bool:
     """Put it where the first text is, and nothing where there are more."""
     if isinstance(part, list):
         return any(_put_text(one, value) for one in part)

@@ -23,6 +23,8 @@ def event_of(reader: RunReader, wanted: str) -> int:
         return int(wanted)
     numbered = _NUMBERED.fullmatch(wanted)
     name, number = (numbered[1], int(numbered[2])) if numbered else (wanted, 1)
+    if not number:
+        raise UsageError(f"there is no {wanted}", hint=f"They are counted from 1: {name}#1.")
     opened: list[tuple[str | None, int, str]] = []  # span, event and kind of those that are called so
     known: dict[str, None] = {}
     for event in reader.resolved():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -44,9 +45,19 @@ class _Lane:
         self._here = here
         self.queues: dict[tuple[str, str], deque[Any]] = {}
         self.answers: dict[tuple[str, str, Any], _Answers] = {}
+        for one in tape.reads_before(lane):
+            self._keep_last(one)
         for number in range(tape.packs(lane)):
             for one in tape.reads(lane, number):
                 self._keep(one)
+
+    def _keep_last(self, one: Read) -> None:
+        """Keep what was told last before the part that is meant: an answer is not written again while it holds."""
+        name = f"{one.via}:{one.of}" if one.via else one.of
+        place, _ = _asked(one, self._here)
+        if place is not None:
+            self.answers[name, one.by, place] = answers = _Answers()
+            answers.values.append((one.value, 1))
 
     def _keep(self, one: Read) -> None:
         name = f"{one.via}:{one.of}" if one.via else one.of
@@ -183,11 +194,11 @@ class Lookup:
         if self._contents is None:
             contents: dict[str, Any] = {}
             for lane in self._tape.lanes():
-                for number in range(self._tape.packs(lane)):
-                    for one in self._tape.reads(lane, number, hidden=True):
-                        value = one.value
-                        if isinstance(value, dict) and "content" in value and "digest" in value:
-                            contents[value["digest"]] = value["content"]
+                packs = (self._tape.reads(lane, number, hidden=True) for number in range(self._tape.packs(lane)))
+                for one in itertools.chain(self._tape.reads_before(lane), *packs):
+                    value = one.value
+                    if isinstance(value, dict) and "content" in value and "digest" in value:
+                        contents[value["digest"]] = value["content"]
             self._contents = contents  # only now: other threads ask as well
         found = self._contents.get(digest, _NOTHING)
         return None if found is _NOTHING else _bytes(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -12,10 +11,12 @@ from playhead.capture import answering, hooks, scope
 from playhead.errors import DeviationError, InFlight
 from playhead.event.kinds import CALLS, CLOSING
 from playhead.replay.ahead import Ahead
-from playhead.replay.course import LIVE, Course
+from playhead.replay.bodies import Bodies, Unrun
+from playhead.replay.course import LIVE, Course, known_by, named
 from playhead.replay.edited import NOTHING, Edited
+from playhead.replay.ending import flush_all
 from playhead.replay.models.asking import Question
-from playhead.replay.overlay import Overlay, StillOpen
+from playhead.replay.overlay import CannotLeave, Overlay
 from playhead.replay.past import PastPlayer
 from playhead.replay.tape import Call, Tape
 from playhead.replay.where import agents_line, at_line
@@ -46,11 +47,11 @@ class OnwardPlayer(PastPlayer):
         self.notes: list[str] = []
         self.ruled: list[dict[str, Any]] = []  # calls that were not on the tape, and what was done about each
         self._beyond, self._other = whole or tape, other
-        self._ahead = Ahead(tape.reader, min(course.cut, tape.head[0]))
-        # By span: the lanes of tools that run, for as long as they do, and how many others they had begun before.
-        self._bodies: dict[str, tuple[str, int]] = {}
+        self._ahead = Ahead(tape.reader, min(course.cut, tape.head[0]), course.unanswered)
+        self._bodies, self._unrun = Bodies(), Unrun()
         self._under_way: dict[str, str] = {}  # by span: the lanes of calls that are live
-        self._never: set[str] = set()  # keys of calls that must not be made again
+        self._never = set(course.never_again)  # calls that must not be made again
+        self._told_left: bool | None = None  # whether the record says that it is past the tape: all of it, or in part
         self._restored = False
         self._steps: dict[str, int] = {}  # by name: how many have begun
         self._stopping: set[str] = set()  # the span of the step that the program is run for
@@ -59,6 +60,9 @@ class OnwardPlayer(PastPlayer):
         if whole is not None:
             for call in whole.calls:
                 call.taken = call.seq <= course.cut
+        for call in tape.calls:
+            if call.seq == course.unanswered:
+                call.closing = None
 
     def begin(self) -> None:
         """Answer from now on."""
@@ -71,18 +75,20 @@ class OnwardPlayer(PastPlayer):
 
     def _goes_on(self) -> bool:
         """Say whether something may happen in the world that no turn knows of."""
-        return bool(self._under_way) or (self.course.in_world and self._ahead.has_left())
+        return bool(self._under_way) or (self.course.in_world and self._ahead.has_left(self.lookup.ended))
 
     def is_in_world(self, lane: str | None = None) -> bool:
         """Say whether a lane is past the tape, or inside of a call that is live."""
         if not (self.asks_world and self._entered):
             return False
         lane = scope.lane_path() if lane is None else lane
-        return (self.course.in_world and self._ahead.is_over(lane)) or self._is_inside(lane)
+        return self._is_out(lane) or self._bodies.are_here()
 
-    def _is_inside(self, lane: str) -> bool:
-        """Say whether a lane is inside of a tool that runs."""
-        return any(_is_begun_in(lane, body, before) for body, before in list(self._bodies.values()))
+    def _is_out(self, lane: str) -> bool:
+        """Say whether a lane goes on in the world: not one that came to its end on the tape, or began others on it."""
+        if not self.course.in_world or lane in self.lookup.ended:
+            return False
+        return self._ahead.is_over(lane) and not self._ahead.has_below(lane)
 
     def lets_out(self) -> bool:
         """Say whether what runs here may use the network now: what is past the tape, or a call that is live."""
@@ -105,13 +111,15 @@ class OnwardPlayer(PastPlayer):
     ) -> None:
         """Take in what was recorded; find the answer to a call on the tape, or have it asked."""
         seq = self._ahead.passed(lane, kind, span, self._recorded_key(recording, kind, span, key), data)
+        self._bodies.passed(kind, span)
         if kind in CLOSING:
-            self._bodies.pop(span, None)
             self._under_way.pop(span, None)
         is_call = kind in CALLS and not data.get("inferred") and not data.get("from_server")
         if kind == "model.invoked" and "operation" not in data:
             is_call = False  # made by hand: what it sends is the question
-        past = self._entered and (self._ahead.is_over(lane) or self._is_inside(lane))
+        past = self._entered and (self._ahead.is_over(lane) or self._bodies.are_here())
+        if seq is None and self.course.in_world and lane not in self.lookup.ended and self._ahead.is_over(lane):
+            self._wait_for_others(lane)
         if key is None or not is_call or not past:
             super().asked(recording, kind, span, lane, key, data)
         else:
@@ -122,10 +130,12 @@ class OnwardPlayer(PastPlayer):
             self._count_step(span, str(data.get("name")))
         if seq is not None:
             self.reached(seq, kind, lane)
-            if self.course.in_world and self._ahead.is_over(lane):
+            if self._is_out(lane):
                 self._go_out(lane)
-            if self.course.in_world and self._ahead.is_all_over() and self.overlay is not None:
-                self._leave(self.overlay)
+        if (seq is None or kind == "effect.observed") and self._is_out(lane):
+            self._tell_left(recording)
+        if seq is not None and self.course.in_world and self._ahead.is_all_over() and self.overlay is not None:
+            self._leave(self.overlay)
 
     def _count_step(self, span: str, name: str) -> None:
         with self._lock:
@@ -136,8 +146,7 @@ class OnwardPlayer(PastPlayer):
     def _stop(self) -> None:
         """End the program: what it was run for is over."""
         process = scope.ambient()
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
+        flush_all()
         if process is not None and process.leaving is not None:
             process.leaving()
         os._exit(0)
@@ -148,9 +157,20 @@ class OnwardPlayer(PastPlayer):
 
     def _go_out(self, lane: str) -> None:
         """Let a lane go into the world: a thread after those that are still told by the tape what they did."""
+        self._wait_for_others(lane)
         self._restore()
-        if not self._ahead.is_all_over() and not scope.is_in_loop():
+
+    def _wait_for_others(self, lane: str) -> None:
+        if not self._ahead.is_all_over() and not self._bodies.are_here() and not scope.is_in_loop():
             self.order.wait(answering.LAST_US - 1, "leaves", lane)
+
+    def _tell_left(self, recording: Recording) -> None:
+        """Have it on record that something is done from here on: whoever cuts the program off now cuts off this run."""
+        whole = self._ahead.is_all_over()
+        if self.course.in_world and self._told_left is not True and self._told_left is not whole:
+            self._told_left = whole
+            told = {"text": "past the tape", "data": {"left_tape": self.course.cut, "whole": whole}}
+            recording.emit_fields("note.added", told, parent="0")
 
     def _restore(self) -> None:
         """Have files as they were before the program was about to write them: it does so again, in the world."""
@@ -158,21 +178,35 @@ class OnwardPlayer(PastPlayer):
             return
         self._restored = True
         for path, size in self.course.restored:
-            if size is None:
-                os.unlink(path)
+            try:
+                if size is None:
+                    os.unlink(path)
+                else:
+                    os.truncate(path, size)
+            except OSError as problem:
+                self.notes.append(f"{path} is not as it was before its last write: {problem.strerror}")
             else:
-                os.truncate(path, size)
-            self.notes.append(f"{path} is as it was before its last write, which is done again")
+                self.notes.append(f"{path} is as it was before its last write, which is done again")
 
     def _leave(self, overlay: Overlay) -> None:
         """Let what is open in the scratch folder be open in the world: the whole program is past the tape."""
         try:
-            self.notes += overlay.hand_over(self._ended_us())
-        except StillOpen as database:
-            text = f"the database {database} is open in the program, which cannot go on with it in the world"
-            found = {"type": "database", "text": text}
+            self.notes += overlay.hand_over(self._ended_us(), self._is_own_alone)
+        except CannotLeave as problem:
+            found = {"type": "open", "text": str(problem)}
             self.differs(None, found)
-            raise DeviationError(text, deviation=found) from None
+            raise DeviationError(str(problem), deviation=found) from None
+
+    def _is_own_alone(self, path: str, adds: bool) -> bool:
+        return not self._unrun.may_have_written(self.folders.asked(path), adds=adds)
+
+    def wrote(self, path: str, *, after: int | None) -> None:
+        """Take in that the program writes a file itself."""
+        super().wrote(path, after=after)
+        asked = self.folders.asked(path)
+        if after and self.course.in_world and self.overlay is not None and not self._unrun.knows(asked):
+            self.overlay.cut(path, self.tape.size_before(asked))
+        self._unrun.opened(asked)
 
     def _ended_us(self) -> int | None:
         """Return when a run ended that goes on here; None for a trial, which has no right to its files."""
@@ -189,6 +223,7 @@ class OnwardPlayer(PastPlayer):
 
     def _after_fork(self) -> None:
         super()._after_fork()
+        self.live, self.live_spans, self.ruled, self.notes, self.borrowed = 0, [], [], [], []
         self._ahead.keep_only(scope.lane_path())
 
     def reached(self, seq: int, kind: str, lane: str) -> None:
@@ -200,6 +235,9 @@ class OnwardPlayer(PastPlayer):
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
             call = self.tape.take(lane, key)
+            if call is not None and call.lane != lane and not self._ahead.is_over(call.lane):
+                call.taken = False  # somebody else will ask it
+                call = None
         if call is not None and self._was_refused(call):
             call = None
         if call is not None and call.closing is None:
@@ -207,11 +245,9 @@ class OnwardPlayer(PastPlayer):
         elif call is not None and call.closing is not None and call.closing <= self.course.cut:
             self._pending[span] = call  # asked in another place than then, and answered by then
             self.answered += 1
-        elif key in self._never:
+        elif known_by(kind, key, data) in self._never:
             told = {"type": "irreversible", "at": int(span), "lane": lane, "kind": kind}
-            self._refuse(
-                recording, told, f"{_named(kind, data)} was under way, is irreversible, and is not tried", span
-            )
+            self._refuse(recording, told, f"{named(kind, data)} was under way, is irreversible, and is not tried", span)
         elif self._is_live(kind, lane, by_hand=_is_by_hand(recording)):
             self._ask(recording, kind, span, lane, call or self._next_on_tape(lane, kind), data)
         elif (found := call or self._take_beyond(lane, key)) is not None and found.closing is not None:
@@ -234,7 +270,7 @@ class OnwardPlayer(PastPlayer):
 
     def _is_live(self, kind: str, lane: str, *, by_hand: bool = False) -> bool:
         sort = "model" if kind == "model.invoked" or by_hand else "tool"
-        return sort in LIVE[self.course.live] or (sort == "tool" and self._is_inside(lane))
+        return sort in LIVE[self.course.live] or (sort == "tool" and self._bodies.are_here())
 
     def _next_on_tape(self, lane: str, kind: str) -> Call | None:
         """Return what was asked then where something of the same kind is asked now, and count it as asked."""
@@ -249,7 +285,7 @@ class OnwardPlayer(PastPlayer):
         self, rule: str, kind: str, span: str, lane: str, data: Mapping[str, Any], then: Call | None = None
     ) -> None:
         """Keep what was done about a call; `then` is the one on the tape that was under way."""
-        told = {"rule": rule, "kind": kind, "name": _named(kind, data), "at": int(span), "lane": lane}
+        told = {"rule": rule, "kind": kind, "name": named(kind, data), "at": int(span), "lane": lane}
         self.ruled.append({**told, "seq": None if then is None else then.seq})
 
     def _ask(
@@ -267,12 +303,13 @@ class OnwardPlayer(PastPlayer):
             self._refuse(
                 recording,
                 {"type": "irreversible", "at": int(span), "lane": lane, "kind": kind},
-                f"{_named(kind, data)} is declared irreversible, and is never run in a replay",
+                f"{named(kind, data)} is declared irreversible, and is never run in a replay",
                 span,
             )
             return
         if rule is not None:
             self._rule(rule, kind, span, lane, data)
+        self._tell_left(recording)
         with self._lock:
             self.live += 1
             self.live_spans.append(span)
@@ -281,8 +318,7 @@ class OnwardPlayer(PastPlayer):
             return
         self._under_way[span] = lane
         if kind == "tool.called" or data.get("server") == "in-process":
-            here = scope.lane_here()
-            self._bodies[span] = lane, 0 if here is None else here.spawned
+            self._bodies.run(span)
 
     def _refuse(self, recording: Recording, found: dict[str, Any], text: str, span: str) -> None:
         where = agents_line(sys._getframe(1))
@@ -318,12 +354,9 @@ class OnwardPlayer(PastPlayer):
             self._pending[span] = Edited(call, given)  # type: ignore[assignment]
         elif rule == "fail":
             self._rule("fail", call.kind, span, call.lane, data, call)
-            if call.seq in self.course.never:
-                self._never.add(call.key)
-            named = f"{_named(call.kind, data)} (event {call.seq} of {self.tape.run})"
-            self._pending[span] = InFlight(
-                f"{named} was under way when the run ended: it may or may not have been done"
-            )
+            self._never.update(self.course.never.get(str(call.seq), ()))
+            what = f"{named(call.kind, data)} (event {call.seq} of {self.tape.run})"
+            self._pending[span] = InFlight(f"{what} was under way when the run ended: it may or may not have been done")
         else:
             if rule is not None:
                 self._rule(rule, call.kind, span, call.lane, data, call)
@@ -334,6 +367,7 @@ class OnwardPlayer(PastPlayer):
         found: Any = super().answer(span)
         if not isinstance(found, Call) or found.closing is None:
             return found
+        self._unrun.answered(found)
         seq = str(found.closing)
         if seq in self.course.edits:
             return Edited(found, self.course.edits[seq])
@@ -348,28 +382,7 @@ class OnwardPlayer(PastPlayer):
         return {name: value for name, value in told.items() if value}
 
 
-def _is_begun_in(lane: str, body: str, before: int) -> bool:
-    """Say whether a lane is one in which a tool runs, or was begun by that: not one of those that were there before."""
-    if lane == body:
-        return True
-    number = lane.removeprefix(f"{body}.").partition(".")[0] if lane.startswith(f"{body}.") else ""
-    return number.isdecimal() and int(number) > before
-
-
 def _is_by_hand(recording: Recording) -> bool:
     """Say whether this is inside of a call to a model that the agent tells of by itself."""
     here = scope.current.get()
     return here is not None and here.span in recording.turns_so_far.by_hand
-
-
-def _named(kind: str, data: Mapping[str, Any]) -> str:
-    """Return what people call a call."""
-    if kind == "tool.called":
-        return f"the tool {data.get('name')}"
-    if kind == "process.started":
-        return f"the process {' '.join(map(str, data.get('argv') or ()))}"
-    if kind == "http.sent":
-        return f"{data.get('method')} {data.get('url')}"
-    if kind == "mcp.requested":
-        return f"the MCP request {data.get('method')}"
-    return "the question to a model"

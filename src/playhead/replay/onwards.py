@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from playhead.errors import PlayheadError, UsageError
+from playhead.event.envelope import parse
 from playhead.event.kinds import CALLS, CLOSING
 from playhead.replay.aftermath import Flight, aftermath
+from playhead.replay.ahead import places
 from playhead.replay.course import EVERYWHERE, IN_FLIGHT, LIVE, NOWHERE, UNKNOWN, Course
 from playhead.replay.edited import MAIN
 from playhead.replay.models.asker import Asker
@@ -114,6 +116,18 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
     `rules` says of calls that were under way then what becomes of them, by their events: retry, skip, fail. `answer` is
     what a call gives back that is skipped. `twice` resumes a run that was resumed before.
     """
+    origin = again.reader.first().data.get("origin") or {}
+    if origin.get("mode") == "resume" and (whole := left_tape(again.reader)) is not True:
+        if whole is False:
+            raise UsageError(
+                f"{again.reader.id} was cut off when some of its tasks went on already, and others did not yet:"
+                f" neither it nor {origin.get('run')} tells all that was done",
+                hint=f"Look at what it did; `playhead resume {origin.get('run')} --again` does it again, and the rest.",
+            )
+        raise UsageError(
+            f"{again.reader.id} was to go on from {origin.get('run')}, and did not come so far: nothing was done",
+            hint=f"`playhead resume {origin.get('run')}` goes on from there.",
+        )
     end = aftermath(again.reader)
     for flight in end.flying:
         _check_rule(flight, rules.get(flight.seq))
@@ -125,16 +139,22 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
     if answer is not None and sum(rule == "skip" for rule in rules.values()) > 1:
         raise UsageError("one answer for several calls that are skipped", hint="Without it they answer nothing.")
     skipped = [flight for flight in end.flying if rules.get(flight.seq) == "skip" and answer is not None]
+    never = {str(one.seq): list(one.never) for one in end.flying if one.never and rules.get(one.seq) == "fail"}
+    before_that = [str(one) for one in origin.get("never") or ()]
+    never_again = sorted({*before_that, *(one for names in never.values() for one in names)})
     course = Course(
         mode="resume",
         live="all",
         cut=end.cut,
         in_flight={str(seq): rule for seq, rule in rules.items()},
-        never=[one.seq for one in end.flying if one.irreversible],
+        never=never,
+        never_again=before_that,
+        unanswered=end.unanswered,
         edits={str(one.seq): {MAIN[one.kind]: answer} for one in skipped},
         restored=[(one.path, one.size) for one in end.restored],
         until_us=end.until_us,
         may_undo=True,
+        told={"never": never_again} if never_again else {},
     )
     went = _go(again, course, None)
     went.surface["notes"] = [*end.notes, *went.surface["notes"]]
@@ -142,20 +162,36 @@ def resume(again: Again, rules: dict[int, str], *, answer: Any = None, twice: bo
 
 
 def resumed_by(again: Again) -> str | None:
-    """Return the last run that goes on from this one; None where none does."""
+    """Return the last run that goes on from this one, and did so; None where none does."""
     found = None
     for run in again.store.runs():
         if run <= again.reader.id:
             continue  # ids are in the order of time
         with contextlib.suppress(PlayheadError):
-            origin = RunReader(again.store, run).first().data.get("origin") or {}
-            if origin.get("mode") == "resume" and origin.get("run") == again.reader.id:
+            reader = RunReader(again.store, run)
+            origin = reader.first().data.get("origin") or {}
+            goes_on = origin.get("mode") == "resume" and origin.get("run") == again.reader.id
+            if goes_on and left_tape(reader) is not None:
                 found = run
+    return found
+
+
+def left_tape(reader: RunReader) -> bool | None:
+    """Say whether all of a program was past its tape, or some of it (False); None where nothing of it was."""
+    found = None
+    for line in reader.lines():
+        if b'"left_tape"' in line and (event := parse(line)).kind == "note.added":
+            found = bool(event.data["data"]["whole"])
     return found
 
 
 def _check_rule(flight: Flight, rule: str | None) -> None:
     named = f"event {flight.seq} ({flight.name})"
+    if flight.is_file and rule != "retry":
+        raise UsageError(
+            f"{named} is the last that is known: what was written since may be there, and would be written again",
+            hint=f"Look, put it right, and say so: `--in-flight {flight.seq}=retry`.",
+        )
     if rule is None and flight.changes:
         was = "failed, and the run with it; it" if flight.failed else "was under way when the run was cut off, and"
         raise UsageError(
@@ -166,10 +202,10 @@ def _check_rule(flight: Flight, rule: str | None) -> None:
         raise UsageError(f"not what to do with a call that was under way: {rule!r}", hint=f"It is {_or(IN_FLIGHT)}.")
     if rule == "retry" and flight.irreversible:
         raise UsageError(
-            f"{named} is declared irreversible, and is not tried again",
+            f"{named} is declared irreversible, or called what is, and is not tried again",
             hint="`--in-flight skip` goes on as if it had answered nothing, `fail` raises InFlight in its place.",
         )
-    if rule == "skip" and not flight.can_be_skipped:
+    if rule is not None and rule not in flight.rules:
         raise UsageError(
             f"{named} cannot be passed over: nobody knows what to answer in its place",
             hint="`--in-flight retry` does it again, `fail` raises InFlight in its place.",
@@ -232,10 +268,14 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
     deviations = [event.data for event in replay.resolved() if event.kind == "replay.deviated"]
     now = came(replay)
     beside = compared(came(tape.reader), now, after=-1 if course.cut == EVERYWHERE else course.cut)
-    if deviations:
-        stopped = str(deviations[0].get("text")).partition("\n")[0]
+    unknown = [one for report in reports for one in report.get("ruled", ())]
+    answered = {one["at"] for one in unknown if one["rule"] == "nearest"}
+    stopping = [one for one in deviations if one.get("at") not in answered]
+    if stopping:
+        stopped = str(stopping[0].get("text")).partition("\n")[0]
         beside["outcome"]["differences"].insert(0, {"what": "stopped", "then": None, "now": stopped})
         beside["outcome"]["same"] = False
+    taped, live = _counted(replay, reports, tape, course)
     bill = _bill(replay, reports, again.settings) if asker is None else asker.bill
     return Rerun(
         run=ran.run,
@@ -246,12 +286,13 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         completeness={"verdict": verified.completeness.verdict},
         outcome=beside["outcome"],
         answers=beside["answers"],
-        live_calls=sum(report.get("live", 0) for report in reports),
+        live_calls=live,
         surface={
-            "taped": sum(report.get("answered", 0) for report in reports),
+            "taped": taped,
             "calls": len(tape.calls),
             "unreached": 0 if asker is None else asker.unreached,
-            "unknown": [one for report in reports for one in report.get("ruled", ())],
+            "unknown": unknown,
+            "left_tape": left_tape(replay) is not None,
             "notes": [*_placeholders(tape, course), *(one for report in reports for one in report.get("notes", ()))],
             "drift": [one for report in reports for one in report.get("drift", ())],
         },
@@ -264,6 +305,15 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         folder=ran.folder,
         waived=waived,
     )
+
+
+def _counted(replay: RunReader, reports: list[dict[str, Any]], tape: Tape, course: Course) -> tuple[int, int]:
+    """Say how many calls were answered by the tape and by the world; from the events, where the run was cut off."""
+    if reports:
+        return sum(one.get("answered", 0) for one in reports), sum(one.get("live", 0) for one in reports)
+    asked = sum(place.kind in CALLS for place in places(replay))
+    known = sum(call.closing is not None and call.closing <= course.cut for call in tape.calls)
+    return min(asked, known), max(0, asked - known)
 
 
 def _bill(replay: RunReader, reports: list[dict[str, Any]], settings: Settings) -> Bill:

@@ -31,7 +31,7 @@ def entry(tape: Tape, argv: Sequence[str] | None) -> tuple[list[str], str | None
         if not isinstance(command, list) or not command:
             raise UsageError(
                 f"{tape.run} does not say how it was started",
-                hint="Say it: `playhead replay RUN --mode exact -- python agent.py`.",
+                hint="Say it at the end of the command: `-- python agent.py`.",
             )
         words = [str(word) for word in command]
         found = executable if isinstance(executable, str) and os.access(executable, os.X_OK) else None
@@ -77,7 +77,7 @@ def _python_behind(tape: Tape, words: list[str], interpreter: str, *, given: boo
             break
     raise UsageError(
         f"{words[0]} is a script of {Path(interpreter).name}: nothing would keep it from the network and the disk",
-        hint="Name the Python that it starts: `playhead replay RUN --mode exact -- /usr/bin/python3 agent.py`.",
+        hint="Name the Python that it starts, at the end of the command: `-- /usr/bin/python3 agent.py`.",
     )
 
 
@@ -90,7 +90,7 @@ def _refuse_without_script(argv: list[str], folder: str | None) -> None:
     if not os.path.exists(os.path.join(folder or os.getcwd(), script)):
         raise UsageError(
             f"there is no {script} in {folder or os.getcwd()}",
-            hint="Go to the folder of the program, or name it: `playhead replay RUN --mode exact -- python PATH`.",
+            hint="Go to the folder of the program, or name it at the end of the command: `-- python PATH`.",
         )
 
 
@@ -99,7 +99,7 @@ def _refuse_unless_python(argv: list[str], executable: str | None) -> None:
     if not (is_python(argv) or (executable is not None and is_python([executable]))):
         raise UsageError(
             f"{argv[0]} is not Python: nothing would keep it from the network and the disk",
-            hint="Name the Python program inside of it: `playhead replay RUN --mode exact -- python agent.py`.",
+            hint="Name the Python program inside of it, at the end of the command: `-- python agent.py`.",
         )
     given = _interpreter(executable or shutil.which(argv[0]) or argv[0])[1:]
     for word in [*(one for one in given if one.startswith("-")), *argv[1:]]:
@@ -108,7 +108,7 @@ def _refuse_unless_python(argv: list[str], executable: str | None) -> None:
         if set(word[1:]) & set("IES") and word[1] not in "cmWX":
             raise UsageError(
                 f"with {word} Python reads no sitecustomize, and so could not be answered from the tape",
-                hint="Start it without: `playhead replay RUN --mode exact -- python agent.py`.",
+                hint="Start it without, by what stands at the end of the command: `-- python agent.py`.",
             )
         if word[1] in "cm":
             break

@@ -139,6 +139,7 @@ class Tape:
         self._passed: dict[int, int] = {}  # by the id of such a list: how many at its beginning are taken
         self._packs: dict[str, list[int]] = defaultdict(list)  # by lane: the events that hold its reads
         self._hidden: set[int] = set()  # those of them that lie inside of tools
+        self.before: dict[str, list[int]] = defaultdict(list)  # by lane: those that come before the part that is meant
         self._build()
 
     def _build(self) -> None:
@@ -151,6 +152,8 @@ class Tape:
                 break
             last = line
             if self._first is not None and not self._is_of_part(line):
+                if b'"kind":"ambient.read"' in line and (earlier := parse(line)).seq < self._first:
+                    self.before[earlier.lane].append(earlier.seq)
                 continue
             if not inside and line.startswith(_PASSED_OVER, line.find(b'"kind":"', 0, _KIND_WITHIN)):
                 continue
@@ -289,6 +292,14 @@ class Tape:
         found = [self.reader.event(seq).data for seq in self._effects]
         return [data for data in found if isinstance(data.get("what"), str) and isinstance(data.get("target"), str)]
 
+    def size_before(self, path: str) -> int | None:
+        """Return how long a file was when the program first added to it; None where that is not known."""
+        for effect in self.effects():
+            if effect["what"] == "file.written" and effect["target"] == path:
+                size = (effect.get("detail") or {}).get("size")
+                return size if isinstance(size, int) else None
+        return None
+
     # Reads.
 
     def packs(self, lane: str) -> int:
@@ -301,7 +312,7 @@ class Tape:
 
     def lanes(self) -> list[str]:
         """Return the lanes that read something."""
-        return list(self._packs)
+        return list(dict.fromkeys([*self._packs, *self.before]))
 
     def reads(self, lane: str, number: int, *, hidden: bool = False) -> Iterator[Read]:
         """Yield what one of these events holds, as it was kept.
@@ -313,6 +324,11 @@ class Tape:
         for one in reads_in(self.reader.event(seq).data, raw=True):
             if hidden or seq not in self._hidden or one.of in (LANE_ENDED, TIMER, WROTE):
                 yield one
+
+    def reads_before(self, lane: str) -> Iterator[Read]:
+        """Yield what a lane had read before the part that is meant."""
+        for seq in self.before.get(lane, ()):
+            yield from reads_in(self.reader.event(seq).data, raw=True)
 
     def elapsed(self, wall_us: int) -> int:
         """Turn a time since the epoch into one since the run began."""

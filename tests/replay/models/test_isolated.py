@@ -17,7 +17,8 @@ def test_each_question_is_asked_alone_and_the_answers_are_compared(tmp_path: Pat
     with ScriptedProvider(told) as first:
         run = record(tmp_path, PROGRAM, first.base_url).run
     with ScriptedProvider(lambda request: told(request).replace("re b", "no b")) as second:
-        options = ("--base-url", second.base_url, "--model", "other", "--header", "authorization=Bearer k")
+        (tmp_path / "key").write_text("Bearer k\n")
+        options = ("--base-url", second.base_url, "--model", "other", "--header", "authorization=@key")
         found = answered(tmp_path, "replay", run, "--mode", "model", "--isolated", *options)
         assert len(second.requests) == 3
         assert {request.json()["model"] for request in second.requests} == {"other"}
@@ -83,6 +84,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     [
         (("--isolated", "--times", "2"), "--times means nothing with `--isolated`"),
         (("--isolated", "--header", "x"), "not a header"),
+        (("--isolated", "--header", "x=@nowhere"), "cannot read the header x"),
         (("--header", "a=b"), "--header is for `--isolated`"),
         (("--times", "0"), "--times is a number"),
         (("--param", "x"), "not an assignment"),

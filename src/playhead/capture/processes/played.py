@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.capture import lanes
+from playhead.capture.clients import failures
 from playhead.event.plain import restore
 from playhead.store.disk import out_of_the_way
 
@@ -310,7 +311,7 @@ def _rebuilt(error: dict[str, Any]) -> BaseException:
     if kind is None:
         import subprocess
 
-        kind = getattr(subprocess, name.rpartition(".")[2], None)
+        kind = getattr(subprocess, name.rpartition(".")[2], None) or failures.kind_of(name)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         return OSError(errno.EIO, message)
     found = _OS_ERROR.fullmatch(message) if issubclass(kind, OSError) else None

@@ -63,6 +63,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         bisection = Bisection(
             RunReader(good.store, good.id), again, by=args.by, check=args.check, done=lambda count: advance(1)
         )
+        if bisection.seem_swapped:
+            out.warn(
+                f"playhead: {good.id}, the good run, failed, and {bad.id}, the bad one, did not: are they swapped?"
+            )
         with swallowed():
             found = bisection.run().as_dict()
     if out.json:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from playhead import settings as settings_module
@@ -82,6 +83,7 @@ def _session(
     reads, writes = os.dup(0), os.dup(1)
     for number in (reads, writes):
         os.set_inheritable(number, True)
+    others = _beside(at, 0, at, stops)
     while True:
         stop = Stop(
             at=at,
@@ -97,13 +99,21 @@ def _session(
             came = "nothing differs from the tape" if at is None else f"it did not come to event {at}"
             out.warn(f"playhead: the program ended (exit code {ran.exit_code}): {came}")
             return 3 if at is not None else 0
+        if "unseen" in ran.asked:
+            out.warn(f"playhead: none of the program's own code leads to event {at}")
+            at = next(others, None)
+            if at is None:
+                return 3
+            continue
         if "goto" not in ran.asked:
             out.warn(f"playhead: the program went on to its end (exit code {ran.exit_code})")
             return 0
         to = ran.asked["goto"]
         if to is None:
             return 0
-        at = _next(to, ran.asked.get("from", at), stops, out)
+        before = ran.asked.get("from", at)
+        at = _next(to, before, stops, out)
+        others = _beside(at, to, before, stops)
 
 
 def _first(given: str, reader: RunReader, stops: list[Place], out: Output) -> int | None:
@@ -154,6 +164,19 @@ def _next(to: str | int, at: int | None, stops: list[Place], out: Output) -> int
         out.warn(f"playhead: there is no event {'after' if to == 'forward' else 'before'} this one")
         return at
     return seqs[where]
+
+
+def _beside(at: int | None, to: str | int, before: int | None, stops: list[Place]) -> Iterator[int]:
+    """Yield where to stop in place of an event at which none of the program's own code is there, one after the other.
+
+    Whoever goes forward or back goes on so, and else stays where he was; elsewhere it is the last event before it.
+    """
+    earlier = [place.seq for place in reversed(stops) if at is not None and place.seq < at]
+    later = [place.seq for place in stops if at is not None and place.seq > at]
+    yield from later if to == "forward" else earlier
+    if isinstance(to, str) and before is not None:
+        yield before
+    yield from later
 
 
 def _header(recorded: Run, at: int | None) -> str:

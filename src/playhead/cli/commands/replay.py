@@ -81,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--isolated", action="store_true",
                         help="ask each recorded question alone; no code of the agent runs")  # fmt: skip
     models.add_argument("--header", action="append", default=[], metavar="NAME=VALUE",
-                        help="with --isolated: send this, as for a key; may be repeated")  # fmt: skip
+                        help="with --isolated: send this, as for a key; @FILE reads it; may be repeated")  # fmt: skip
     parser.set_defaults(program=[])
     parser.usage = "playhead replay RUN [--mode MODE] [options] [-- PROGRAM [ARGUMENTS]]"
     parser.epilog = (

@@ -24,15 +24,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--isolated", action="store_true",
                         help="ask each recorded question alone; no code of the agent runs")  # fmt: skip
     parser.add_argument("--header", action="append", default=[], metavar="NAME=VALUE",
-                        help="with --isolated: send this, as for a key; may be repeated")  # fmt: skip
+                        help="with --isolated: send this, as for a key; @FILE reads it; may be repeated")  # fmt: skip
     parser.add_argument("--waive", action="append", default=[], metavar="REASON",
                         help="let a reason against a replay not count; may be repeated")  # fmt: skip
     live_options.add_unknown(parser)
     live_options.add_overrides(parser)
     parser.epilog = (
         "Each run is replayed with live models and the rest from the tape, as `playhead replay --mode model` does;\n"
-        "the new runs are kept, and say what they were made from. With --budget no more is asked once the answers\n"
-        "of all of them cost that much.\n"
+        "the new runs are kept, and say what they were made from. What was itself made from a run is left out.\n"
+        "With --budget no more is asked once the answers of all of them cost that much.\n"
         "Exit code: 0 all came out the same, 1 some did not, 3 some could not be told.\n\n"
         "examples:\n"
         "  playhead rerun --name fix-login --since 7d --model gpt-5-mini --budget 2\n"
@@ -46,7 +46,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL, or `--isolated`.")
     if not 1 <= args.jobs <= _limits.TEST_JOBS_MAX:
         raise UsageError(f"--jobs is a number from 1 to {_limits.TEST_JOBS_MAX}")
-    onward.asker_of(args)  # says what is wrong with what is to be different
+    onward.asker_of(args), onward.headers_of(args)  # they say what is wrong with what is to be different
+    if args.header and not args.isolated:
+        raise UsageError("--header is for `--isolated`: else the programs send their own")
     recorded = wanted(args)
     with out.progress(len(recorded), "asking the models again") as advance:
 

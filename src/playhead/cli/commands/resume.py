@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "is done; after it the program is in the world: its models, tools, files and network are live. A question to\n"
         "a model that was under way is asked again. A call that may have changed something is not repeated without a\n"
         "word; one that is declared irreversible is never repeated.\n"
-        "Exit code: that of the program.\n\n"
+        "Exit code: that of the program; 1 where it was stopped by a deviation and ended with 0.\n\n"
         "examples:\n"
         "  playhead resume @last\n"
         "  playhead resume @last --in-flight skip"
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     with swallowed(out.json):
         found = resume(again, rules, answer=answer, twice=args.again)
     onward.tell(found, out)
-    return found.exit_code
+    return found.exit_code or (1 if found.deviations else 0)
 
 
 def _answer(args: argparse.Namespace) -> Any:
@@ -71,11 +71,10 @@ def _rules(args: argparse.Namespace, again: Again, out: Output) -> dict[int, str
     rules: dict[int, str] = {}
     given = _given(args.in_flight)
     for flight in aftermath(again.reader).flying:
-        if not flight.changes:
-            continue
-        if (rule := given.get(flight.seq, given.get(None))) is not None:
+        every = given.get(None) if flight.changes and not (flight.is_file and given.get(None) != "retry") else None
+        if (rule := given.get(flight.seq, every)) is not None:
             rules[flight.seq] = rule
-        elif sys.stdin.isatty() and sys.stderr.isatty() and not out.json:
+        elif flight.changes and sys.stdin.isatty() and sys.stderr.isatty() and not out.json:
             rules[flight.seq] = _ask(flight, out)
     return rules
 
@@ -93,9 +92,8 @@ def _given(options: list[str]) -> dict[int | None, str]:
 
 
 def _ask(flight: Flight, out: Output) -> str:
-    may = ["fail"] if flight.irreversible else ["retry", "fail"]
-    may = [rule for rule in IN_FLIGHT if rule in may or (rule == "skip" and flight.can_be_skipped)]
-    was = "failed" if flight.failed else "was under way when the run was cut off"
+    may = [rule for rule in IN_FLIGHT if rule in flight.rules]
+    was = "failed" if flight.failed else "is the last that is known" if flight.is_file else "was under way at the end"
     out.warn(f"playhead: event {flight.seq}, {flight.name}, {was}: it may have been done")
     if flight.given:
         out.warn(f"  it was given: {one_line(flight.given)}")

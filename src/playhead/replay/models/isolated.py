@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -59,6 +60,27 @@ class Alone(NamedTuple):
     usage: Any
     model: str | None
     problem: str  # why it was not asked, or not answered
+
+
+@dataclass
+class AskedAlone:
+    """What came of the questions of a run that were asked again, each alone."""
+
+    run: str
+    origin: dict[str, Any]
+    mode: str
+    isolated: bool
+    asked: int
+    same: int
+    changed: int
+    failed: int
+    cost: float | None
+    unpriced: list[str]
+    questions: list[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape of `playhead replay --mode model --isolated`."""
+        return asdict(self)
 
 
 def questions(reader: RunReader, base_url: str | None, headers: Mapping[str, str]) -> list[Question]:
@@ -136,7 +158,7 @@ def ask_alone(
     headers: Mapping[str, str] | None = None,
     at_once: int = 1,
     done: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+) -> AskedAlone:
     """Ask every question of a run again, record that as a run of its own, and say which answers changed."""
     asked = questions(reader, asker.overrides.base_url, headers or {})
     if not asked:
@@ -198,7 +220,7 @@ def _counts(usage: Any) -> dict[str, int] | None:
     }
 
 
-def _told(reader: RunReader, run: str, origin: dict[str, Any], found: list[Alone], asker: Asker) -> dict[str, Any]:
+def _told(reader: RunReader, run: str, origin: dict[str, Any], found: list[Alone], asker: Asker) -> AskedAlone:
     """Say which answers changed."""
     rows, same = [], 0
     for one in found:
@@ -217,16 +239,16 @@ def _told(reader: RunReader, run: str, origin: dict[str, Any], found: list[Alone
                 "changes": [change.as_dict() for change in differences],
             }
         )
-    return {
-        "run": run,
-        "origin": origin,
-        "mode": "model",
-        "isolated": True,
-        "asked": asker.count,
-        "same": same,
-        "changed": sum(not row["same"] and not row["problem"] for row in rows),
-        "failed": sum(bool(row["problem"]) for row in rows),
-        "cost": asker.cost,
-        "unpriced": asker.bill.unpriced,
-        "questions": rows,
-    }
+    return AskedAlone(
+        run=run,
+        origin=origin,
+        mode="model",
+        isolated=True,
+        asked=asker.count,
+        same=same,
+        changed=sum(not row["same"] and not row["problem"] for row in rows),
+        failed=sum(bool(row["problem"]) for row in rows),
+        cost=asker.cost,
+        unpriced=asker.bill.unpriced,
+        questions=rows,
+    )

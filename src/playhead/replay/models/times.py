@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -10,6 +11,28 @@ import orjson
 from playhead.replay.models.asker import Asker
 from playhead.replay.onwards import Rerun
 from playhead.store.reader import RunReader
+
+
+@dataclass
+class Repeated:
+    """What came of a program that was run many times with its models live."""
+
+    origin: dict[str, Any]
+    mode: str
+    times: int
+    left_out: int  # not run any more: the budget was spent
+    same: int
+    changed: int
+    outcomes: list[dict[str, Any]]  # each with how often it came, the most frequent first
+    answers: list[dict[str, Any]]  # of models: how often each was another
+    runs: list[str]
+    live_calls: int
+    cost: float | None
+    unpriced: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape of `playhead replay --mode model --times N`."""
+        return asdict(self)
 
 
 class Times:
@@ -44,26 +67,26 @@ class Times:
         if changed:
             self._first[min(changed)] += 1
 
-    def as_dict(self, wanted: int, asker: Asker) -> dict[str, Any]:
+    def sum(self, wanted: int, asker: Asker) -> Repeated:
         """Return what came of all of them."""
         same = sum(went.same for went in self._all)
-        return {
-            "mode": "model",
-            "origin": {"run": self._run, "mode": "model"},
-            "times": len(self._all),
-            "left_out": wanted - len(self._all),
-            "same": same,
-            "changed": len(self._all) - same,
-            "outcomes": sorted(self._outcomes.values(), key=lambda one: -int(one["count"])),
-            "answers": [
+        return Repeated(
+            origin={"run": self._run, "mode": "model"},
+            mode="model",
+            times=len(self._all),
+            left_out=wanted - len(self._all),
+            same=same,
+            changed=len(self._all) - same,
+            outcomes=sorted(self._outcomes.values(), key=lambda one: -int(one["count"])),
+            answers=[
                 {"seq": seq, "changed": count, "first": self._first[seq]}
                 for seq, count in sorted(self._changed.items())
             ],
-            "runs": [went.run for went in self._all],
-            "live_calls": sum(went.live_calls for went in self._all),
-            "cost": asker.cost,
-            "unpriced": asker.bill.unpriced,
-        }
+            runs=[went.run for went in self._all],
+            live_calls=sum(went.live_calls for went in self._all),
+            cost=asker.cost,
+            unpriced=asker.bill.unpriced,
+        )
 
 
 def _told(differences: list[dict[str, Any]]) -> str:

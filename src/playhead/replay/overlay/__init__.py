@@ -22,7 +22,7 @@ from playhead.replay.overlay.acts import Acts
 from playhead.replay.overlay.before import Before, before
 from playhead.replay.overlay.databases import Databases
 from playhead.replay.overlay.held import Held
-from playhead.replay.overlay.layers import Layers, StillOpen
+from playhead.replay.overlay.layers import CannotLeave, Layers
 from playhead.replay.overlay.looks import Looks
 from playhead.replay.overlay.natives import Natives
 from playhead.replay.overlay.opening import Opening
@@ -30,7 +30,7 @@ from playhead.replay.overlay.refusing import Refusing
 from playhead.replay.overlay.told import Change, Told
 from playhead.replay.overlay.view import View
 
-__all__ = ["Before", "Block", "Change", "Overlay", "StillOpen", "before", "finder", "install", "uninstall"]
+__all__ = ["Before", "Block", "CannotLeave", "Change", "Overlay", "before", "finder", "install", "uninstall"]
 
 _SOCKET_PATH_MAX = 107  # of the system
 _SOCKET_NAME = 30  # what multiprocessing adds: folder and name of a socket
@@ -83,14 +83,17 @@ class Overlay:
         """Return what could not be turned to the scratch folder and was refused."""
         return self._blocked.all()
 
-    def hand_over(self, until_us: int | None) -> list[str]:
-        """Let files that are open for writing be those of the world; says which of them are longer there.
-
-        Those that nobody has touched since a time are cut back.
-        """
+    def hand_over(self, until_us: int | None, is_own: Callable[[str, bool], bool]) -> list[str]:
+        """Let files that are open for writing be those of the world; says what was found there. See `leaving.py`."""
         from playhead.replay.overlay.leaving import hand_over  # here: most replays never leave
 
-        return hand_over(self._layers, until_us)
+        return hand_over(self._layers, until_us, is_own)
+
+    def cut(self, path: str, size: int | None) -> None:
+        """Have a file that the program adds to as long as it was then: it is a copy of what it is now."""
+        place = self._layers.files + path
+        if size is not None and self._layers.raw.stat(place).st_size > size:
+            self._layers.raw.truncate(place, size)
 
     def close(self, *, keep: bool = False) -> None:
         """Remove the scratch folder."""

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 from playhead.capture import answering, hooks
 from playhead.capture.imports import AfterImport
+from playhead.replay import world
 from playhead.replay.blocked import Blocked
 from playhead.replay.overlay.opening import Opening
 from playhead.replay.overlay.view import given, given_text
@@ -54,6 +55,8 @@ class Databases:
         if place is None:
             return self._guarded(self._connect(*args, **options))
         sys.audit("sqlite3.connect", given(database))  # as the program gave it; ours is not listened to
+        if answering.is_in_world():  # since it was told of just now
+            return world.do(self._connect, *args, **options)
         if args:
             return self._guarded(self._connect(place, *args[1:], **options))
         return self._guarded(self._connect(**{**options, "database": place}))

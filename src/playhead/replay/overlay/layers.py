@@ -65,8 +65,8 @@ def failure(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class StillOpen(Exception):
-    """A database is open: it cannot be handed over to the world."""
+class CannotLeave(Exception):
+    """Something that the program has open cannot be handed over to the world."""
 
 
 class Layers:
@@ -78,6 +78,7 @@ class Layers:
         self._moved = moved  # a folder, and the one that is in its place here
         self.raw = Raw(may_pass=may_pass)
         self.lock = threading.RLock()
+        self.databases: set[str] = set()  # where they are that the program has opened
         self.scratch = os.path.realpath(scratch)
         self.files = os.path.join(self.scratch, "files")
         self._gone = os.path.join(self.scratch, "gone")

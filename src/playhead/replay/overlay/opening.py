@@ -11,6 +11,7 @@ from typing import Any
 
 from playhead.capture import answering, hooks
 from playhead.capture.sources.files import not_the_agents
+from playhead.replay import world
 from playhead.replay.blocked import Blocked
 from playhead.replay.overlay import passing
 from playhead.replay.overlay.layers import Found, failure
@@ -73,6 +74,8 @@ class Opening:
         return self._open_at(path, flags, mode, dir_fd, place)
 
     def _open_at(self, path: Any, flags: int, mode: int, folder: Any, place: str | None) -> int:
+        if answering.is_in_world():  # since it was told of just now
+            return int(world.do(self._raw.open, path, flags, mode, dir_fd=folder))
         if place is not None and not flags & _WRITES:
             with Naming(given(path)):
                 return int(self._raw.open(place, flags, mode))
@@ -194,6 +197,7 @@ class Opening:
                     self._layers.up(one)
             if self._layers.parent(found).is_folder:
                 self._layers.make_way(found.path)
+            self._layers.databases.add(self._layers.files + found.path)
             return self._layers.files + found.path
 
     def nowhere(self, path: str) -> str:
