@@ -263,7 +263,7 @@ class InFlight(PlayheadError):
     """A call was under way when the run ended that is resumed; nobody knows whether it was done."""
 
     code = "in_flight"
-    default_hint = "Look at what it was to change; then `playhead resume RUN --in-flight retry`, `skip` or `fail`."
+    default_hint = "Look at what it was to change: the agent may catch this and do so."
 
 
 class RecordingStopped(BaseException):

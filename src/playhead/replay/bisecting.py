@@ -74,6 +74,7 @@ class Bisected:
     by: str
     verdict: str  # found, not_found, same: nothing differs
     cause: list[dict[str, Any]] = field(default_factory=list)
+    minimal: bool = False  # that no part of it does the same is known, and not only that no tape can tell
     candidates: int = 0
     replays: int = 0
     live_calls: int = 0
@@ -138,6 +139,8 @@ class Bisection:
         elif (best := self._smallest(everything)) is not None:
             found.verdict = "found"
             found.cause = [self.swaps[at].as_dict() for at in sorted(best)]
+            smaller = [self._tried.get(best - {at}) for at in best]
+            found.minimal = all(tried is not None and tried.verdict == "bad" for tried in smaller)
         else:
             why = self._try(everything).why
             found.text = f"no set of swapped answers that was tried makes it end well{f': {why}' if why else ''}"

@@ -196,7 +196,7 @@ def _check_rule(flight: Flight, rule: str | None) -> None:
         was = "failed, and the run with it; it" if flight.failed else "was under way when the run was cut off, and"
         raise UsageError(
             f"{named} {was} may have been done",
-            hint="Look at what it was to change, and say: `--in-flight retry`, `skip` or `fail`.",
+            hint=f"Look at what it was to change, and say: `--in-flight {_or(flight.rules)}`.",
         )
     if rule is not None and rule not in IN_FLIGHT:
         raise UsageError(f"not what to do with a call that was under way: {rule!r}", hint=f"It is {_or(IN_FLIGHT)}.")

@@ -80,8 +80,8 @@ def _print(found: dict[str, Any], out: Output) -> None:
     counted = f"{text.several(found['replays'], 'replay')}, {text.several(found['live_calls'], 'live call')}"
     if found["verdict"] == "found":
         cause = found["cause"]
-        verb = "makes" if len(cause) == 1 else "make"
-        out.print(f"{text.several(len(cause), 'answer')} of {found['candidates']} that differ {verb} the difference:")
+        verb, differ = "makes" if len(cause) == 1 else "make", "differs" if found["candidates"] == 1 else "differ"
+        out.print(f"{text.several(len(cause), 'answer')} of {found['candidates']} that {differ} {verb} the difference:")
         for one in cause:
             lane = "" if one["lane"] == "0" else f", lane {one['lane']}"
             named = f"{one['kind'].partition('.')[0]} {one_line(one['name'])}"
@@ -89,15 +89,20 @@ def _print(found: dict[str, Any], out: Output) -> None:
             for change in one["changes"][:_SHOWN]:
                 told = change.get("words") or f"{_side(change, 'left')} → {_side(change, 'right')}"
                 out.print(f"    {change['path'][1:] or 'all'}: {text.cut(one_line(told), _WIDTH)}")
+        if not found["minimal"]:
+            out.print("Perhaps fewer do: what some smaller sets lead to, no tape can answer.")
         out.print(f"With {'it' if len(cause) == 1 else 'them'} from {found['good']}, {found['bad']} ends well.")
     else:
         out.print(f"not found: {one_line(found['text'])}")
-    out.print(f"{counted}; {text.several(found['candidates'], 'answer')} differ; told apart by {found['by']}")
+    differ = "differs" if found["candidates"] == 1 else "differ"
+    out.print(f"{counted}; {text.several(found['candidates'], 'answer')} {differ}; told apart by {found['by']}")
     if found["unresolved"]:
         out.print(f"{text.several(len(found['unresolved']), 'dead end')}, where no tape can answer:")
         for one in found["unresolved"][:_SHOWN]:
             named = ", ".join(map(str, one["swapped"][:_SHOWN])) + ("…" if len(one["swapped"]) > _SHOWN else "")
             out.print(f"  with {named or 'nothing'} swapped: {text.cut(one_line(one['why']), _WIDTH)}")
+        if len(found["unresolved"]) > _SHOWN:
+            out.print(f"  and {len(found['unresolved']) - _SHOWN} more (--json)")
 
 
 def _side(change: dict[str, Any], name: str) -> str:

@@ -70,7 +70,11 @@ def _rules(args: argparse.Namespace, again: Again, out: Output) -> dict[int, str
     """Say of each call that was under way what becomes of it; asks whoever sits there, where it matters."""
     rules: dict[int, str] = {}
     given = _given(args.in_flight)
-    for flight in aftermath(again.reader).flying:
+    flying = aftermath(again.reader).flying
+    for seq in given.keys() - {None, *(flight.seq for flight in flying)}:
+        known = ", ".join(str(flight.seq) for flight in flying) or "none"
+        raise UsageError(f"event {seq} was not under way when the run was cut off", hint=f"Those that were: {known}.")
+    for flight in flying:
         every = given.get(None) if flight.changes and not (flight.is_file and given.get(None) != "retry") else None
         if (rule := given.get(flight.seq, every)) is not None:
             rules[flight.seq] = rule

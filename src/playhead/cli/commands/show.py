@@ -44,6 +44,8 @@ from playhead.views.timeline import Row, Timeline, window
 
 _LISTED_MAX = 10  # of policy checks and artifacts in the state; `--json` has all
 
+_KILLED = 128  # more than this is a signal
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -276,6 +278,9 @@ def _print_end(
     name = name_of(found, given)
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
+    if (status == "crashed" or (isinstance(code, int) and code > _KILLED)) and _starts_python(found):
+        out.print(f"      playhead resume {name}")
     out.print(f"      playhead verify {name}")
     if ready.replayable:
         out.print(f"      playhead replay {name}")

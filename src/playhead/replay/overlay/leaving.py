@@ -12,8 +12,8 @@ from playhead import _limits
 from playhead.replay.overlay.layers import CannotLeave, Layers
 
 _ONCE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
-_CUT_BACK = "was longer than at the last recorded event, and was cut back to that: it is written again"
-_DOUBLED = "is longer than at the last recorded event: what is written from here on may be there twice"
+_CUT_BACK = "was longer than what the program had written by then, and was cut back to that: it is written again"
+_DOUBLED = "is longer than what the program had written by then: what is written from here on may be there twice"
 _OTHER = "is not what the program wrote to it: it is gone on with at its end, and something may be missing"
 _DATABASE = b"SQLite format 3\0"
 _PIECE = 1 << 20
