@@ -196,7 +196,7 @@ def _check_rule(flight: Flight, rule: str | None) -> None:
         was = "failed, and the run with it; it" if flight.failed else "was under way when the run was cut off, and"
         raise UsageError(
             f"{named} {was} may have been done",
-            hint=f"Look at what it was to change, and say: `--in-flight {_or(flight.rules)}`.",
+            hint=f"Look at what it was to change, and say: `--in-flight {_or(flight.rules, '`, `', '` or `')}`.",
         )
     if rule is not None and rule not in IN_FLIGHT:
         raise UsageError(f"not what to do with a call that was under way: {rule!r}", hint=f"It is {_or(IN_FLIGHT)}.")
@@ -348,5 +348,5 @@ def _told(asker: Asker) -> dict[str, Any]:
     return {"overrides": asker.overrides.as_dict()} if asker.overrides.as_dict() else {}
 
 
-def _or(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def _or(words: Sequence[str], between: str = ", ", last: str = " or ") -> str:
+    return last.join(filter(None, (between.join(words[:-1]), words[-1])))
