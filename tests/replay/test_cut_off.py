@@ -378,7 +378,11 @@ def test_a_resume_that_did_nothing_does_not_count(tmp_path: Path) -> None:
 
 
 def test_one_that_is_cut_off_again_counts_what_it_did(tmp_path: Path) -> None:
-    recorded(tmp_path, "book(1)\nplayhead.note('x')\ndies()\nbook(2)\nbook(3)\nos.kill(os.getpid(), 9)\n", dies=True)
+    recorded(
+        tmp_path,
+        "book(1)\nplayhead.note('left_tape', data={'left_tape': 1})\ndies()\nbook(2)\nbook(3)\nos.kill(os.getpid(), 9)\n",
+        dies=True,
+    )
     found = answered(tmp_path, "resume", "@last")
     assert (found["surface"]["taped"], found["live_calls"]) == (1, 2)
 

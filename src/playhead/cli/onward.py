@@ -9,6 +9,7 @@ from typing import Any
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output, clean, one_line
 from playhead.cli.replay_text import drifted, listed
+from playhead.cli.run_text import KILLED
 from playhead.errors import UsageError
 from playhead.replay.models.asker import Asker
 from playhead.replay.models.overrides import Overrides
@@ -22,7 +23,6 @@ from playhead.views import prices, text
 _SHOWN = 5
 _WIDTH = 160
 _NAMES = {"exit_code": "exit code", "stdout": "what it printed", "raised": "last line of stderr"}
-_KILLED = 128  # more than this is a signal
 
 
 def overrides_of(args: argparse.Namespace) -> Overrides:
@@ -122,10 +122,10 @@ def lines(found: dict[str, Any]) -> list[str]:
 def _ended(found: dict[str, Any]) -> str:
     if found["deviations"]:
         return f"it was stopped by a deviation: exit code {found['exit_code']}"
-    if found["exit_code"] > _KILLED and not found["surface"]["left_tape"]:
+    if found["exit_code"] > KILLED and not found["surface"]["left_tape"]:
         again = f"`playhead resume {found['origin']['run']}`"
         return f"it was cut off on its tape (exit code {found['exit_code']}), and nothing was done: {again}"
-    if found["exit_code"] > _KILLED:
+    if found["exit_code"] > KILLED:
         return f"it was cut off again (exit code {found['exit_code']}): `playhead resume {found['run']}`"
     return f"it ended by itself: exit code {found['exit_code']}"
 

@@ -49,6 +49,8 @@ _LABEL_WIDTH = 11  # of the facts in the header
 _IN_FLIGHT_MAX = 8  # spans, and tools without a result, that are named; the rows show all
 _ERROR_LINES_MAX = 3  # of the header
 
+KILLED = 128  # an exit code of more than this is a signal
+
 
 def safe_resolve(reader: RunReader) -> Resolve:
     """Return a function that follows references, and leaves one that leads nowhere as it is: `verify` says so."""

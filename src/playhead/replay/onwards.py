@@ -181,7 +181,9 @@ def left_tape(reader: RunReader) -> bool | None:
     found = None
     for line in reader.lines():
         if b'"left_tape"' in line and (event := parse(line)).kind == "note.added":
-            found = bool(event.data["data"]["whole"])
+            told = event.data.get("data")
+            if isinstance(told, dict) and "left_tape" in told:  # else it is a note of the program's own
+                found = told.get("whole") is True
     return found
 
 

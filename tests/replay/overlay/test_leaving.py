@@ -37,26 +37,22 @@ def test_what_the_world_does_not_have_is_brought(layers: Layers, tmp_path: Path)
     assert (tmp_path / "notes").read_text() == "one\ntwo\n"
 
 
-def test_what_is_written_from_its_beginning_keeps_nothing_of_then_behind_it(layers: Layers, tmp_path: Path) -> None:
-    (tmp_path / "report").write_text("one\ntwo\nthree\n")
-    with open(above(layers, tmp_path / "report"), "w") as file:
-        file.write("one\n")
-        file.flush()
-        [note] = hand_over(layers, None, own)
-        file.write("2\n")
-    assert (tmp_path / "report").read_text() == "one\n2\n"
-    assert "was cut back" in note
-
-
-def test_a_trial_adds_to_a_log_and_takes_nothing_away(layers: Layers, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "left", "said"),
+    [("w", "one\n2\n", "was cut back"), ("a", "one\ntwo\n2\n", "may be there twice")],
+    ids=["written from its beginning", "added to"],
+)
+def test_a_trial_cuts_back_only_what_is_its_own(
+    layers: Layers, tmp_path: Path, mode: str, left: str, said: str
+) -> None:
     (tmp_path / "log").write_text("one\ntwo\n")
-    with open(above(layers, tmp_path / "log"), "a") as file:
+    with open(above(layers, tmp_path / "log"), mode) as file:
         file.write("one\n")
         file.flush()
         [note] = hand_over(layers, None, own)
         file.write("2\n")
-    assert (tmp_path / "log").read_text() == "one\ntwo\n2\n"
-    assert "may be there twice" in note
+    assert (tmp_path / "log").read_text() == left
+    assert said in note
 
 
 @pytest.mark.parametrize(("later", "left"), [(0, "one\n2\n"), (2, "one\ntwo\n2\n")])

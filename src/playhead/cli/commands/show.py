@@ -19,6 +19,7 @@ from playhead.cli.family import family, print_family
 from playhead.cli.output import Output, one_line
 from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
+    KILLED,
     in_flight_text,
     meaning_of,
     print_header,
@@ -43,8 +44,6 @@ from playhead.views.summary import Summary
 from playhead.views.timeline import Row, Timeline, window
 
 _LISTED_MAX = 10  # of policy checks and artifacts in the state; `--json` has all
-
-_KILLED = 128  # more than this is a signal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -279,7 +278,7 @@ def _print_end(
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
     code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
-    if (status == "crashed" or (isinstance(code, int) and code > _KILLED)) and _starts_python(found):
+    if (status == "crashed" or (isinstance(code, int) and code > KILLED)) and _starts_python(found):
         out.print(f"      playhead resume {name}")
     out.print(f"      playhead verify {name}")
     if ready.replayable:
