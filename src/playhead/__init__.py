@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # as in typing, whose import would take longer than all o
 if TYPE_CHECKING:
     from typing import Any
 
+    from playhead._api.comparing import diff
     from playhead._api.normalising import normaliser
     from playhead._api.reading import Run, find, load, runs, verify
     from playhead._api.recording import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         DeviationError,
         EnvelopeMismatch,
         InFlight,
+        NotComparable,
         NotReplayable,
         PlayheadError,
         PolicyDenied,
@@ -54,14 +56,18 @@ if TYPE_CHECKING:
     from playhead.replay.playback import PlaybackResult
     from playhead.replay.readiness import Readiness
     from playhead.replay.stepping import Stepped
+    from playhead.views.diff.comparison import Comparison, Deviation
 
 _WHERE = {
     "AskedAlone": "playhead.replay.models.isolated",
+    "Comparison": "playhead.views.diff.comparison",
+    "Deviation": "playhead.views.diff.comparison",
     "DeviationError": "playhead.errors",
     "Envelope": "playhead.capture.request",
     "EnvelopeMismatch": "playhead.errors",
     "Event": "playhead.event.envelope",
     "InFlight": "playhead.errors",
+    "NotComparable": "playhead.errors",
     "NotReplayable": "playhead.errors",
     "PlaybackResult": "playhead.replay.playback",
     "PlayheadError": "playhead.errors",
@@ -77,6 +83,7 @@ _WHERE = {
     "RunNotFound": "playhead.errors",
     "Replayed": "playhead.replay.exact",
     "Stepped": "playhead.replay.stepping",
+    "diff": "playhead._api.comparing",
     "fork": "playhead._api.replaying",
     "replay": "playhead._api.replaying",
     "resume": "playhead._api.replaying",
@@ -103,11 +110,14 @@ _WHERE = {
 
 __all__ = [
     "AskedAlone",
+    "Comparison",
+    "Deviation",
     "DeviationError",
     "Envelope",
     "EnvelopeMismatch",
     "Event",
     "InFlight",
+    "NotComparable",
     "NotReplayable",
     "PlaybackResult",
     "PlayheadError",
@@ -129,6 +139,7 @@ __all__ = [
     "artifact",
     "check",
     "context_pack",
+    "diff",
     "find",
     "fork",
     "install",

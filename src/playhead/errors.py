@@ -16,6 +16,7 @@
     │   └── BrokenLine          a line is not what a line must be
     ├── MissingContent          a blob or a referenced line is gone
     ├── Altered                 a record or an artifact is not what was recorded
+    ├── NotComparable           two runs cannot be compared
     ├── BadCassette             a file is no cassette, or one that cannot be trusted
     ├── NotReplayable           playback was refused; `reasons` says why
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
@@ -170,6 +171,13 @@ class Altered(PlayheadError):
 
     code = "altered"
     default_hint = "`playhead verify RUN` says what was altered."
+
+
+class NotComparable(PlayheadError):
+    """Two runs cannot be compared, which is not the same as that they do not differ."""
+
+    code = "not_comparable"
+    default_hint = "`playhead verify RUN` says what is wrong with a run."
 
 
 class BadCassette(PlayheadError):

@@ -6,8 +6,8 @@ import pytest
 from tests.replay.questions import chat, model, prompt, says, tool
 
 from playhead.replay.cause import cause, causes
-from playhead.replay.difference import changes
 from playhead.replay.question import Question, question
+from playhead.views.difference import changes
 
 CALL = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "grep"}}]}
 SCHEMA = {"type": "function", "function": {"name": "grep", "parameters": {"type": "object", "properties": {}}}}

@@ -14,8 +14,8 @@ from playhead import _limits
 from playhead.event.kinds import ReplayDeviated
 from playhead.replay.deviation import Deviation, deviation_lines, deviation_text, other_output, unanswered, unasked
 from playhead.replay.question import Question
-from playhead.replay.words import plain
 from playhead.views.text import cells
+from playhead.views.words import plain
 
 SYSTEM = "You are a careful engineer.\nToday is {}.\nAnswer in one sentence."
 

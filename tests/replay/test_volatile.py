@@ -6,7 +6,7 @@ import pytest
 
 from playhead.event.normalise import rule_of
 from playhead.replay.volatile import RECOGNISERS, is_float_noise, of_texts, of_values
-from playhead.replay.words import words
+from playhead.views.words import words
 
 UUIDS = "3f2504e0-4f89-41d3-9a0c-0305e82c3301", "9b2e7a10-1c2d-4e5f-8a9b-aabbccddeeff"
 PAIRS = [

@@ -16,14 +16,15 @@ from typing import Any, Literal, NamedTuple
 from playhead import _limits
 from playhead.errors import UsageError
 from playhead.replay.course import Course
-from playhead.replay.difference import changes
 from playhead.replay.onwards import Again
-from playhead.replay.outcome import Ended, came, said
+from playhead.replay.outcome import Ended, came
 from playhead.replay.ready import exact_readiness, refuse_unless_ready
 from playhead.replay.relaunch import Ran, relaunch
 from playhead.replay.tape import Call, Tape
 from playhead.replay.where import sort_of
 from playhead.store.reader import RunReader
+from playhead.views.aside import said
+from playhead.views.difference import changes
 from playhead.views.spans import SpanView
 
 Verdict = Literal["good", "bad", "unresolved"]

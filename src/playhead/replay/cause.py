@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead.replay import volatile
-from playhead.replay.difference import ABSENT, Change, encoded
 from playhead.replay.question import Question
 from playhead.replay.volatile import Volatile
-from playhead.replay.words import shown, words
+from playhead.views.difference import ABSENT, Change, encoded
+from playhead.views.words import shown, words
 
 _WORD = re.compile(r"\w+")
 _CONVERSATION = frozenset({"messages", "input", "contents"})

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from playhead import _limits
 from playhead.replay.cause import causes, explained
-from playhead.replay.difference import ABSENT, Change, changes
 from playhead.replay.question import Question, similarity
-from playhead.replay.words import Part, fitted, hunks, plain, shown, words
 from playhead.views import text as views_text
+from playhead.views.difference import ABSENT, Change, changes
+from playhead.views.words import Part, fitted, hunks, plain, shown, words
 
 Type = Literal[
     "changed", "added", "removed", "repeated", "moved", "unanswered", "output", "read", "write", "network", "process"

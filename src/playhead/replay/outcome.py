@@ -7,17 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from playhead.event.envelope import Event
-from playhead.replay.difference import changes
 from playhead.store.reader import RunReader
+from playhead.views.aside import said
+from playhead.views.difference import changes
 from playhead.views.points import written
-
-# What an answer says of itself, and not to the agent.
-_ASIDE = frozenset(
-    {"call_id", "completed_at", "created", "created_at", "done_reason", "encrypted_content", "eval_count"}
-    | {"eval_duration", "id", "load_duration", "model", "modelVersion", "prompt_eval_count", "prompt_eval_duration"}
-    | {"responseId", "service_tier", "signature", "system_fingerprint", "thoughtSignature", "tool_call_id"}
-    | {"total_duration", "usage", "usageMetadata"}
-)
 
 
 @dataclass
@@ -94,20 +87,6 @@ def _ended(event: Event) -> Ended:
     data = event.data
     code = (data.get("metadata") or {}).get("exit_code")
     return Ended(data.get("status"), code, data.get("output"), data.get("error"))
-
-
-def said(data: dict[str, Any]) -> Any:
-    """Return what an answer says to the agent: without its name, its times and its bill."""
-    found: dict[str, Any] = {"response": _plain(data.get("response"))}
-    if isinstance(data.get("error"), dict):
-        found["error"] = data["error"].get("message")
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items() if name not in _ASIDE}
-    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 def compared(then: Came, now: Came, *, after: int = -1) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from playhead.replay.summary import summary_of
 from playhead.replay.tape import Call, Said, Tape
 from playhead.replay.turned import Turned
 from playhead.replay.where import agents_line, at_line
-from playhead.replay.words import shown
+from playhead.views.words import shown
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording

@@ -11,13 +11,13 @@ from typing import Any
 
 from playhead.errors import UsageError
 from playhead.replay.course import EVERYWHERE, NOWHERE, Alone, Course
-from playhead.replay.difference import changes
 from playhead.replay.onwards import Again
 from playhead.replay.ready import exact_readiness, refuse_unless_ready
 from playhead.replay.relaunch import relaunch
 from playhead.replay.steps import StepAt, all_steps, find_step, why_not_alone
 from playhead.replay.tape import TIMER, Tape
 from playhead.store.reader import RunReader
+from playhead.views.difference import changes
 
 _ADDRESS = re.compile(r"at 0x[0-9a-fA-F]+")
 # What is no reason against running one step: the rest of the run is not run.

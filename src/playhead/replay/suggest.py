@@ -11,11 +11,11 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS
 from playhead.event.normalise import Normalisers, rule_of
 from playhead.replay import volatile
-from playhead.replay.alignment import aligned
 from playhead.replay.cause import explained
-from playhead.replay.difference import Change, changes, equal
 from playhead.replay.question import Question, question_of
-from playhead.replay.words import words
+from playhead.views.alignment import aligned
+from playhead.views.difference import Change, changes, equal
+from playhead.views.words import words
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from playhead.replay.words import Piece
+from playhead.views.words import Piece
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December"
 _MONTH += "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"

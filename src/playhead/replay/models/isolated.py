@@ -17,13 +17,13 @@ from playhead.capture.spans import ModelCall
 from playhead.errors import UsageError
 from playhead.event import wire
 from playhead.event.envelope import Event
-from playhead.replay.difference import changes
 from playhead.replay.models.asker import Asker, BudgetSpent, Came
 from playhead.replay.models.overrides import Asked, elsewhere
-from playhead.replay.outcome import said
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.answers import read
+from playhead.views.aside import said
+from playhead.views.difference import changes
 
 # By dialect: the header that has the key, what stands before it, and the variables that may hold it.
 _KEYS: dict[str, tuple[str, str, tuple[str, ...]]] = {

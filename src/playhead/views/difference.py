@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from playhead import _limits
 from playhead.event.keys import canonical
-from playhead.replay.alignment import Block, aligned
-from playhead.replay.words import hunks, plain, words
+from playhead.views.alignment import Block, aligned
+from playhead.views.words import hunks, plain, words
 
 
 class _Absent:
@@ -24,6 +24,7 @@ class _Absent:
         return False
 
 
+_Paths = tuple[str, str]  # JSON pointers into both values
 ABSENT: Final = _Absent()  # the side of a change that has nothing there, which is not the same as null
 
 
@@ -38,6 +39,11 @@ class Change:
     path: str
     left: Any = ABSENT
     right: Any = ABSENT
+    right_path: str = field(default="", compare=False, repr=False)  # the same the other way round
+
+    def mirrored(self) -> Change:
+        """Return it from the point of view of the right value."""
+        return Change(self.right_path, self.right, self.left, self.path)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON; a side that is not there is left out, and texts have their difference in words too."""
@@ -56,7 +62,7 @@ def changes(left: Any, right: Any) -> list[Change]:
 
     A container with more changes than can be read is one change itself, so that the list stays short and complete.
     """
-    return _changes("", left, right, 0)
+    return _changes(("", ""), left, right, 0)
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -81,7 +87,15 @@ def pointer(path: str, key: str | int) -> str:
     return f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
-def _changes(path: str, left: Any, right: Any, depth: int) -> list[Change]:
+def _change(path: _Paths, left: Any = ABSENT, right: Any = ABSENT) -> Change:
+    return Change(path[0], left, right, path[1])
+
+
+def _inside(path: _Paths, key: str | int, right_key: str | int | None = None) -> _Paths:
+    return pointer(path[0], key), pointer(path[1], key if right_key is None else right_key)
+
+
+def _changes(path: _Paths, left: Any, right: Any, depth: int) -> list[Change]:
     if equal(left, right):
         return []
     found: list[Change] | None = None
@@ -91,20 +105,20 @@ def _changes(path: str, left: Any, right: Any, depth: int) -> list[Change]:
         elif type(left) is list:
             found = _in_arrays(path, left, right, depth)
     if found is None or len(found) > _limits.DIFFERENCE_CHANGES_MAX:
-        return [Change(path, left, right)]
+        return [_change(path, left, right)]
     return found
 
 
-def _in_objects(path: str, left: dict[str, Any], right: dict[str, Any], depth: int) -> list[Change] | None:
+def _in_objects(path: _Paths, left: dict[str, Any], right: dict[str, Any], depth: int) -> list[Change] | None:
     if _marked(left) or _marked(right):
         return None  # one value in the form of an object, such as `{"$bytes": …}`
     found: list[Change] = []
     for key in [*left, *(key for key in right if key not in left)]:
-        inside = pointer(path, key)
+        inside = _inside(path, key)
         if key not in right:
-            found.append(Change(inside, left[key]))
+            found.append(_change(inside, left[key]))
         elif key not in left:
-            found.append(Change(inside, right=right[key]))
+            found.append(_change(inside, right=right[key]))
         else:
             found += _changes(inside, left[key], right[key], depth + 1)
     return found
@@ -114,7 +128,7 @@ def _marked(value: dict[str, Any]) -> bool:
     return next(iter(value), "").startswith("$")
 
 
-def _in_arrays(path: str, left: list[Any], right: list[Any], depth: int) -> list[Change]:
+def _in_arrays(path: _Paths, left: list[Any], right: list[Any], depth: int) -> list[Change]:
     found: list[Change] = []
     for block in aligned([_identity(item) for item in left], [_identity(item) for item in right]):
         if not block.same:
@@ -122,7 +136,7 @@ def _in_arrays(path: str, left: list[Any], right: list[Any], depth: int) -> list
     return found
 
 
-def _replaced(path: str, left: list[Any], right: list[Any], block: Block, depth: int) -> list[Change]:
+def _replaced(path: _Paths, left: list[Any], right: list[Any], block: Block, depth: int) -> list[Change]:
     """Pair what was replaced like for like: a message by its role, a tool by its name; the rest came or went."""
     lefts, rights = left[block.left : block.left_end], right[block.right : block.right_end]
     if len(lefts) == len(rights):
@@ -133,12 +147,12 @@ def _replaced(path: str, left: list[Any], right: list[Any], block: Block, depth:
     taken = set(at_right.values())
     found: list[Change] = []
     for at, item in enumerate(lefts):
-        inside = pointer(path, block.left + at)
         if at in at_right:
+            inside = _inside(path, block.left + at, block.right + at_right[at])
             found += _changes(inside, item, rights[at_right[at]], depth + 1)
         else:
-            found.append(Change(inside, item))
-    found += [Change(pointer(path, block.right + at), right=item) for at, item in enumerate(rights) if at not in taken]
+            found.append(_change(_inside(path, block.left + at), item))
+    found += [_change(_inside(path, block.right + at), right=item) for at, item in enumerate(rights) if at not in taken]
     return found
 
 

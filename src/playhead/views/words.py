@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from playhead import _limits
-from playhead.replay.alignment import aligned
 from playhead.views import text as views_text
+from playhead.views.alignment import aligned
 
 Part = str | tuple[str, str]  # text, or text with a style, as the command line writes them
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.replay.questions import chat, says
 
 from playhead import _limits
-from playhead.replay.difference import ABSENT, Change, changes, encoded, equal
+from playhead.views.difference import ABSENT, Change, changes, encoded, equal
 
 KEYS = st.sampled_from(["a", "b", "role", "content", "x/y", "~"])
 SCALARS = (

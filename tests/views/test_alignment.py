@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead import _limits
-from playhead.replay.alignment import Block, aligned
+from playhead.views.alignment import Block, aligned
 
 LISTS = st.lists(st.integers(0, 5), max_size=40)
 

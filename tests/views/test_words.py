@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead import _limits
-from playhead.replay.words import Piece, hunks, plain, shown, words
 from playhead.views import text as views_text
+from playhead.views.words import Piece, hunks, plain, shown, words
 
 TEXTS = st.text(st.sampled_from(list("ab .\n\t2é漢\x1b")) | st.characters(), max_size=80)
 

@@ -1,0 +1,61 @@
+"""Compare: `playhead.diff("good", "bad").first`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from playhead import _limits
+from playhead import settings as settings_module
+from playhead._api.reading import Run, load
+from playhead.errors import PlayheadError
+from playhead.event.envelope import Event
+from playhead.event.normalise import Normalisers
+from playhead.store.reader import RunReader
+from playhead.views.diff.comparison import Comparison, compare
+from playhead.views.diff.source import Options, Recorded
+
+
+def diff(
+    left: Run | str | Path, right: Run | str | Path, *, ignore: Sequence[str] = (), durations: bool = False
+) -> Comparison:
+    """Compare two runs: which differences there are, which came first, and what follows from what.
+
+    `ignore` has JSON pointers of fields that are not compared, `*` for any name. NotComparable where a run cannot be
+    read; that is never taken for no difference.
+    """
+    settings = settings_module.load()
+    options = Options(
+        ignore=tuple(ignore),
+        normalisers=Normalisers.of_settings(settings.normalise),
+        durations=durations,
+        prices=settings.prices,
+    )
+    return compare(_recorded(left), _recorded(right), options)
+
+
+def _recorded(run: Run | str | Path) -> Recorded:
+    found = run if isinstance(run, Run) else load(run)
+    reader = RunReader(found.store, found.id)
+
+    def event(seq: int) -> Event:
+        one = reader.event(seq)
+        return _with_content(found, one) if one.kind == "artifact.created" else one
+
+    return Recorded(reader.events, event, reader.value)
+
+
+def _with_content(run: Run, event: Event) -> Event:
+    """Return an artifact with what it holds, where that is a text of which the difference can be read."""
+    name, size = event.data.get("name"), event.data.get("size")
+    if not isinstance(name, str) or not isinstance(size, int) or size > _limits.DIFFERENCE_ARTIFACT_BYTES_MAX:
+        return event
+    try:
+        text = run.artifact(name).decode()
+    except (PlayheadError, UnicodeDecodeError):
+        return event  # gone, altered or no text: its digest says whether it differs
+    data: dict[str, Any] = {**event.data, "content": text}
+    return msgspec.structs.replace(event, data=data)

@@ -1,0 +1,155 @@
+"""Say which differences follow from which, and where each branch of a run left the other one.
+
+Everything is laid out on the time of the left run; what is only in the right one stands in the gap where it was put. A
+difference comes before another where it was over when that began: in the same lane, or in a lane that had ended or was
+not begun yet. Lanes that ran beside each other, and siblings that overlapped, are branches of their own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from playhead.views.diff.nodes import Node
+from playhead.views.diff.pairing import paired_children
+
+
+@dataclass(slots=True)
+class Difference:
+    """One node that differs, before anybody looks at its fields."""
+
+    type: str  # added, removed, changed, moved
+    left: Node | None
+    right: Node | None
+    cause: str | None  # None: nothing before it explains that it came, went or moved
+    by_answer: bool = False  # it was asked the same
+    point: bool = False
+    at: float = 0
+
+    @property
+    def node(self) -> Node:
+        """Return the node on the left, or the only one."""
+        found = self.left or self.right
+        assert found is not None
+        return found
+
+
+class Causes:
+    """Lay differences out in time."""
+
+    def __init__(self, root: Node, found: Sequence[Difference]) -> None:
+        self._root = root
+        self._by_node = {id(one.node): one for one in found}
+        self._added: dict[int, list[Node]] = {}  # by the node of the left run that they would be in
+        self._places: dict[int, tuple[float, float]] = {}  # of what is only on the right
+        for one in found:
+            if one.left is None:
+                self._hang(one.node)
+        self._mark(found)
+
+    def _hang(self, node: Node) -> None:
+        parent = node.parent
+        if parent is not None and parent.mate is not None:
+            self._added.setdefault(id(parent.mate), []).append(node)
+
+    def _mark(self, found: Iterable[Difference]) -> None:
+        """Note for each node whether something differs in it."""
+        for one in found:
+            at: Node | None = one.node
+            while at is not None and not at.deviates:
+                at.deviates = True
+                at = at.parent if at is not one.node or one.left is not None else _left_parent(at)
+
+    def settle(self) -> None:
+        """Set the cause of each difference, and whether its branch begins to differ there."""
+        waiting: list[tuple[Node, bool]] = [(self._root, False)]
+        while waiting:
+            node, tainted = waiting.pop()
+            children = [child for child in node.children if child.deviates] + self._added.get(id(node), [])
+            self._judge(node, tainted, bool(children))
+            one = self._by_node.get(id(node))
+            if one is not None and one.left is None:
+                self._places.update((id(child), self._place(node)) for child in children)
+            if tainted or (one is not None and not one.by_answer):
+                self._lay_out(node)
+                waiting += [(child, True) for child in children]
+            else:
+                self._lay_out(node)
+                waiting += self._tainted(children, node.lane, False)
+
+    def _judge(self, node: Node, tainted: bool, inner: bool) -> None:
+        one = self._by_node.get(id(node))
+        if one is None:
+            return
+        start, end = self._place(node)
+        one.at = end if one.by_answer and inner else start
+        if one.by_answer:
+            explained = inner or (tainted and node.is_made)
+            one.point = not inner and not tainted
+        else:
+            explained = tainted or one.cause == "follows"
+            one.point = not explained
+        if explained:
+            one.cause = "follows"
+
+    def _tainted(self, children: Sequence[Node], lane: str, tainted: bool) -> list[tuple[Node, bool]]:
+        """Return for each of some siblings whether a difference in another one came before it."""
+        here = [child for child in children if child.lane == lane]
+        lanes: dict[str, list[Node]] = {}
+        for child in children:
+            if child.lane != lane:
+                lanes.setdefault(_top(child.lane, lane), []).append(child)
+        over = min((self._place(child)[1] for child in here), default=inf)
+        units = {
+            top: (min(self._place(one)[0] for one in nodes), max(self._place(one)[1] for one in nodes))
+            for top, nodes in lanes.items()
+        }
+        over = min([over, *(last for _, last in units.values())])
+        found = [(child, tainted or over < self._place(child)[0]) for child in here]
+        for top, nodes in lanes.items():
+            found += self._tainted(nodes, top, tainted or over < units[top][0])
+        return found
+
+    def _place(self, node: Node) -> tuple[float, float]:
+        if id(node) in self._places:
+            return self._places[id(node)]
+        return node.start, inf if node.status == "open" else node.end
+
+    def _lay_out(self, parent: Node) -> None:
+        """Give what is only on the right its place on the left, in the gap between what is on both."""
+        added = self._added.get(id(parent))
+        if not added:
+            return
+        firm = [(one, other) for one, other in paired_children(parent) if one.moved != "order"]
+        ends = sorted((other.end, one.end) for one, other in firm)
+        begins = sorted((other.start, one.start) for one, other in firm)
+        latest: list[int] = []
+        for _, end in ends:
+            latest.append(max(end, latest[-1]) if latest else end)
+        earliest: list[int] = []
+        for _, start in reversed(begins):
+            earliest.append(min(start, earliest[-1]) if earliest else start)
+        earliest.reverse()
+        for node in added:
+            before = bisect_left(ends, (node.start, -1))
+            after = bisect_left(begins, (node.end + 1, -1))
+            first = (latest[before - 1] if before else parent.start) + 0.5
+            last = (earliest[after] if after < len(earliest) else self._place(parent)[1]) - 0.5
+            self._places[id(node)] = first, max(first, last)
+
+
+def _left_parent(node: Node) -> Node | None:
+    """Return the node of the left run that something of the right one would be in."""
+    parent = node.parent
+    while parent is not None and parent.mate is None:
+        parent = parent.parent
+    return None if parent is None else parent.mate
+
+
+def _top(lane: str, base: str) -> str:
+    """Return the lane that the base began, of which another one comes; that one itself where it does not."""
+    if not lane.startswith(f"{base}."):
+        return lane
+    return f"{base}.{lane[len(base) + 1 :].partition('.')[0]}"

@@ -1,0 +1,255 @@
+"""Compare two runs, and say what differs in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from playhead.event.tracebacks import without_frames
+from playhead.views.diff.causes import Causes, Difference
+from playhead.views.diff.measures import duration_diff, metrics
+from playhead.views.diff.nodes import Node, Side
+from playhead.views.diff.pairing import Pairing
+from playhead.views.diff.source import Options, Recorded, Source
+from playhead.views.difference import Change, changes
+
+_ORIGINS = ("output_changed", "status_changed")
+
+
+@dataclass
+class Deviation:
+    """One place where two runs differ."""
+
+    type: str  # added, removed, changed, moved
+    cause: str | None  # input_changed, output_changed, status_changed, follows; None: nothing before it explains it
+    kind: str
+    name: str
+    path: str  # the names of the spans that it is in
+    left_seq: int | None
+    right_seq: int | None
+    deviation_point: bool  # the first in its branch
+    why: str = ""  # of one that moved: order, parent, wrapper, name
+    _changes: Callable[[], list[Change]] = field(default=list, repr=False)
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Return which fields differ, and how: looked up when it is asked for."""
+        return self._changes()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        names = ("type", "cause", "kind", "name", "path", "left_seq", "right_seq")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "changes": [change.as_dict() for change in self.changes],
+            "deviation_point": self.deviation_point,
+            **({"why": self.why} if self.why else {}),
+        }
+
+
+@dataclass
+class Comparison:
+    """What two runs differ in. `identical` is None where nothing differs and something could not be compared."""
+
+    left: str
+    right: str
+    deviations: list[Deviation]
+    headline: Deviation | None
+    metrics: dict[str, dict[str, Any]]
+    config: list[Change]
+    durations: list[dict[str, Any]] | None  # where they were asked for
+    not_compared: list[dict[str, Any]]  # side, seq, why
+    output_differs: bool | None  # the final output; None where one of the runs has none
+
+    @property
+    def identical(self) -> bool | None:
+        """Say whether nothing differs."""
+        return False if self.deviations else None if self.not_compared else True
+
+    @property
+    def first(self) -> Deviation | None:
+        """Return the first deviation in time."""
+        return self.deviations[0] if self.deviations else None
+
+    def __bool__(self) -> bool:
+        """Say whether anything differs."""
+        return bool(self.deviations)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape of `playhead diff`."""
+        found: dict[str, Any] = {
+            "left": self.left,
+            "right": self.right,
+            "identical": self.identical,
+            "output_differs": self.output_differs,
+            "headline": None if self.headline is None else self.headline.as_dict(),
+            "deviations": [one.as_dict() for one in self.deviations],
+            "metrics": self.metrics,
+            "config": [change.as_dict() for change in self.config],
+            "not_compared": self.not_compared,
+        }
+        return found if self.durations is None else {**found, "durations": self.durations}
+
+
+def compare(left: Recorded, right: Recorded, options: Options | None = None) -> Comparison:
+    """Compare two runs. NotComparable where one cannot be read to its end, or has no beginning."""
+    options = options or Options()
+    ones = Source(left, "left", options), Source(right, "right", options)
+    # From the same side, whichever is named first: so that both ways round say the same.
+    turned = ones[0].order > ones[1].order
+    return _Comparing(ones[::-1] if turned else ones, options, turned).compared()
+
+
+class _Comparing:
+    """Compare two sides, and tell it from the side that was asked about."""
+
+    def __init__(self, ones: tuple[Source, ...], options: Options, turned: bool) -> None:
+        self._left, self._right = ones
+        self._options, self._turned = options, turned
+
+    def compared(self) -> Comparison:
+        left, right = self._left, self._right
+        Pairing(left.side, right.side, (left.meaning, right.meaning), (left.nameless, right.nameless)).pair()
+        found = list(self._differences())
+        if left.side.root is not None:
+            Causes(left.side.root, found).settle()
+        found.sort(key=lambda one: (one.at, one.node.seq))
+        deviations = [self._told(one) for one in found] + self._printed(bool(found))
+        headline = next((one for one in deviations if _is_origin(one)), deviations[0] if deviations else None)
+        first, second = (right, left) if self._turned else (left, right)
+        return Comparison(
+            left=first.side.run,
+            right=second.side.run,
+            deviations=deviations,
+            headline=headline,
+            metrics=metrics(first, second),
+            config=self._seen(changes(left.setting.found(), right.setting.found())),
+            durations=self._durations() if self._options.durations else None,
+            not_compared=[
+                {"side": one.name, "seq": seq, "why": why} for one in (first, second) for seq, why in one.side.problems
+            ],
+            output_differs=_output_differs(left.side, right.side),
+        )
+
+    def _differences(self) -> Iterable[Difference]:
+        for node in self._left.side.nodes:
+            if node.mate is None:
+                inside = node.parent is not None and node.parent.mate is None
+                yield Difference("removed", node, None, "follows" if inside else None)
+            elif (found := _difference(node, node.mate)) is not None:
+                yield found
+        for node in self._right.side.nodes:
+            if node.mate is None:
+                inside = node.parent is not None and node.parent.mate is None
+                yield Difference("added", None, node, "follows" if inside else None)
+
+    def _told(self, one: Difference) -> Deviation:
+        left, right, kind = one.left, one.right, one.type
+        if self._turned:
+            left, right = right, left
+            kind = {"added": "removed", "removed": "added"}.get(kind, kind)
+        node = left or right
+        assert node is not None
+        return Deviation(
+            type=kind,
+            cause=one.cause,
+            kind=node.kind,
+            name=node.name,
+            path=node.path,
+            left_seq=None if left is None else left.seq,
+            right_seq=None if right is None else right.seq,
+            deviation_point=one.point,
+            why=node.moved if kind == "moved" else "",
+            _changes=lambda: self._fields(one),
+        )
+
+    def _fields(self, one: Difference) -> list[Change]:
+        if one.left is None or one.right is None:
+            return []
+        asked = [] if one.by_answer else changes(self._left.asked(one.left), self._right.asked(one.right))
+        return self._seen(asked + changes(self._left.answered(one.left), self._right.answered(one.right)))
+
+    def _seen(self, found: list[Change]) -> list[Change]:
+        return [change.mirrored() for change in found] if self._turned else found
+
+    def _printed(self, follows: bool) -> list[Deviation]:
+        """Compare what the programs wrote to their outputs; of stderr without the lines of tracebacks."""
+        left, right = (one.side for one in ((self._right, self._left) if self._turned else (self._left, self._right)))
+        found: list[Deviation] = []
+        for stream in sorted({*left.outputs, *right.outputs}) if left.launched == right.launched else ():
+            texts = [b"".join(text for _, text in side.outputs.get(stream, ())) for side in (left, right)]
+            if stream == "stderr":
+                texts = [without_frames(text) for text in texts]
+            if texts[0] == texts[1]:
+                continue
+            at = next(
+                (at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), min(map(len, texts))
+            )
+            one, other = (text.decode("utf-8", "replace") for text in texts)
+            found.append(
+                Deviation(
+                    type="changed",
+                    cause="follows" if follows else "output_changed",
+                    kind="output.written",
+                    name=stream,
+                    path=f"{left.root.path} / {stream}" if left.root else stream,
+                    left_seq=_holding(left, stream, at),
+                    right_seq=_holding(right, stream, at),
+                    deviation_point=not follows and not found,
+                    _changes=lambda one=one, other=other: changes({"text": one}, {"text": other}),  # type: ignore[misc]
+                )
+            )
+        return found
+
+    def _durations(self) -> list[dict[str, Any]]:
+        found = []
+        for node in self._left.side.nodes:
+            mate = node.mate
+            if mate is None or node.status == "point":
+                continue
+            ones = (mate, node) if self._turned else (node, mate)
+            if (told := duration_diff(*ones)) is not None:
+                found.append(told)
+        return found
+
+
+def _difference(left: Node, right: Node) -> Difference | None:
+    same_question, same_answer = left.question == right.question, left.answer == right.answer
+    same_status = left.status == right.status
+    apart = left.parent is not None and left.parent.mate is not right.parent
+    cause = None
+    if not same_question:
+        cause = "input_changed"
+    elif not same_status:
+        cause = "status_changed"
+    elif not same_answer:
+        cause = "output_changed"
+    if left.moved or apart:
+        if not left.moved:
+            left.moved = right.moved = "wrapper"
+        follows = left.moved == "wrapper" and cause is None
+        return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
+    return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
+
+
+def _is_origin(one: Deviation) -> bool:
+    return one.cause != "follows" and (one.cause in _ORIGINS or one.type in ("added", "removed"))
+
+
+def _holding(side: Side, stream: str, offset: int) -> int | None:
+    """Return the event that holds a byte of an output; the last one where it ends before."""
+    last = None
+    for seq, text in side.outputs.get(stream, ()):
+        last = seq
+        if offset < len(text):
+            break
+        offset -= len(text)
+    return last
+
+
+def _output_differs(left: Side, right: Side) -> bool | None:
+    if not (left.finished and right.finished and left.root and right.root):
+        return None
+    return left.root.answer != right.root.answer

@@ -1,0 +1,163 @@
+"""Say what each thing in a run asked, and what it was answered: the two parts that are compared.
+
+A call asks and is answered. What the agent makes by itself (a step, an artifact, the run's own output) has a name in
+place of a question. Times, ids, traces of errors, headers, and how often something was tried belong to neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from playhead.event.keys import ASKED
+from playhead.event.kinds import CALLS
+from playhead.event.resolve import has_references
+from playhead.views.aside import asked as asked_of_model
+from playhead.views.aside import said
+from playhead.views.difference import encoded
+
+Data = dict[str, Any]
+ResolveValue = Callable[[Any], Any]
+
+_ENVELOPE = ("intent", "payload", "metadata")  # of a request: the rest are its ids and its time
+# What of an event is the question, and what of one is the answer; a kind that is in neither asks with all it has.
+_QUESTION: dict[str, tuple[str, ...]] = {
+    "step.started": ("name", "attributes", "input"),
+    "policy.checked": ("capability", "resource"),
+    "artifact.created": ("name", "role"),
+    "note.added": ("text", "data"),
+    "mcp.notified": ("method", "params", "from_server"),
+    "ci.reported": ("job", "step", "test"),
+}
+_ANSWER: dict[str, tuple[str, ...]] = {
+    "run.finished": ("status", "output", "metadata", "error"),
+    "step.finished": ("status", "output", "attributes", "metadata", "error"),
+    "tool.returned": ("status", "output", "error"),
+    "mcp.answered": ("status", "result", "error"),
+    "http.received": ("outcome", "status", "body", "error"),
+    "process.exited": ("status", "exit_code", "output", "stdout", "stderr", "error"),
+    "model.responded": ("status", "response", "finish", "error"),
+    "policy.checked": ("decision", "rule", "reason", "mode"),
+    "artifact.created": ("digest",),
+    "ci.reported": ("result", "test"),
+}
+# Where a question has the name of what is asked for, which a renamed one has not in common.
+_NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
+_SHORT = 32  # bytes that are as good as their digest
+_TEST_NAME = ("classname", "file", "name", "suite")
+_TEST_RESULT = ("message", "result", "status")
+
+
+def question(kind: str, data: Data) -> Data:
+    """Return what an event that opens a span, or stands alone, asks, by the names of its fields."""
+    if kind == "run.started":
+        return {} if data.get("input") is None else {"input": _envelope(data["input"], data)}
+    if kind in CALLS:
+        return _call(kind, data)
+    fields = _QUESTION.get(kind)
+    found = dict(data) if fields is None else {name: data[name] for name in fields if name in data}
+    if kind == "step.started" and data.get("adopts"):
+        found["input"] = _envelope(data.get("input"), data)
+    if kind == "ci.reported" and isinstance(found.get("test"), dict):
+        found["test"] = {name: found["test"][name] for name in _TEST_NAME if name in found["test"]}
+    return found
+
+
+def answer(kind: str, data: Data) -> Data:
+    """Return what an event that closes a span, or stands alone, was answered or came to."""
+    fields = _ANSWER.get(kind, ())
+    found = {name: data[name] for name in fields if name in data}
+    if isinstance(error := found.get("error"), dict):
+        found["error"] = {name: error[name] for name in ("type", "message") if name in error}
+    if kind == "model.responded" and data.get("response") is None and data.get("body") is not None:
+        found["body"] = data["body"]
+    if kind == "ci.reported" and isinstance(found.get("test"), dict):
+        found["test"] = {name: found["test"][name] for name in _TEST_RESULT if name in found["test"]}
+    return found
+
+
+def heard(kind: str, found: Data) -> Data:
+    """Return an answer without what it says of itself; its references must be resolved."""
+    if kind != "model.responded" or found.get("response") is None:
+        return found
+    return {**found, "response": said({"response": found["response"]})["response"]}
+
+
+def meant(kind: str, found: Data) -> Data:
+    """Return a question without the ids that a provider gave; its references must be resolved."""
+    if kind == "model.invoked" and "request" in found:
+        return {**found, "request": asked_of_model(found["request"])}
+    return found
+
+
+def nameless(noun: str, found: Data) -> Data | None:
+    """Return a question without the name that may have changed; None where nothing else is in it, or it has none."""
+    name = _NAMED.get(noun)
+    if name is None:
+        return None
+    return {field: value for field, value in found.items() if field != name}
+
+
+def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:
+    """Return what is the same for two values that are one in RFC 8785, and almost never for others."""
+    found = _encoded(value)
+    if resolve is not None and has_references(found):
+        value = resolve(value)
+        found = _encoded(value)
+    if b".0" in found:  # perhaps a float that is a whole number, which RFC 8785 writes as one
+        found = encoded(value)
+    return found if len(found) <= _SHORT else hashlib.blake2b(found, digest_size=16).digest()
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # nested too deeply for it
+        return encoded(value)
+
+
+def _call(kind: str, data: Data) -> Data:
+    """Return what a call asks, under the names that its fields have in the record."""
+    match kind:
+        case "model.invoked":
+            return {name: data[name] for name in ("model", "operation", "request") if name in data}
+        case "tool.called":
+            return {name: data[name] for name in ("name", "input") if name in data}
+        case "http.sent":
+            return {name: data[name] for name in ("method", "url", "body") if name in data}
+        case "process.started":
+            return {name: data[name] for name in ("argv", "shell", "stdin", "options") if name in data}
+        case _:
+            name, (from_server, params) = ASKED[kind](data)
+            return {"method": name, "from_server": from_server, "params": params}
+
+
+def _envelope(request: Any, data: Data) -> Any:
+    """Return what a request asks: its name where that is not the run's; of a program its arguments, not where it is."""
+    if not isinstance(request, dict):
+        return request
+    found = {name: request[name] for name in _ENVELOPE if name in request}
+    if found.get("intent") == data.get("name"):
+        del found["intent"]
+    payload = found.get("payload")
+    if data.get("agent") is None and isinstance(payload, dict) and isinstance(argv := payload.get("argv"), list):
+        found["payload"] = {**payload, "argv": argv[1:]}
+    return found
+
+
+def without(value: Any, path: Sequence[str]) -> Any:
+    """Return a value without what is at a path; `*` stands for any name."""
+    if not path or not isinstance(value, (dict, list)):
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(value, list):
+        fits = [step in ("*", str(at)) for at in range(len(value))]
+        return [without(part, rest) if fit else part for part, fit in zip(value, fits, strict=True) if rest or not fit]
+    return {
+        name: without(part, rest) if step in ("*", name) else part
+        for name, part in value.items()
+        if rest or step not in ("*", name)
+    }

@@ -1,0 +1,279 @@
+"""Make a tree of a run, with all that two runs are compared by, and little else: no value is kept, only its digest.
+
+Runs come from anywhere. An event whose parent is not there stands under the run, the second span of an id is a span of
+its own without an end, and parents that make a circle are cut apart. What the recorder says of itself is left out, and
+so is what belongs to the setting: reads, effects, gaps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead.errors import MissingContent
+from playhead.event.envelope import Event
+from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED
+from playhead.views.diff import content
+from playhead.views.diff.content import ResolveValue
+from playhead.views.points import mapping, written
+from playhead.views.spans import SpanView
+
+# What says how the run was recorded or judged, or what is compared as its setting.
+_LEFT_OUT = frozenset(
+    {
+        *("run.reopened", "run.invalidated", "run.graded", "content.erased", "ambient.read", "effect.observed"),
+        *("gap.noted", "git.committed", "replay.deviated", "replay.reported", "output.written"),
+    }
+)
+_OURS = frozenset({"attached", "left_tape"})  # what notes have that the recorder makes
+_MADE = frozenset({"run", "step", "artifact.created", "note.added", "output.written"})  # by the agent itself
+_REPLAYS = ("exact", "model", "fork", "step", "resume")
+
+
+_NOUNS = {kind: kind.partition(".")[0] for kind in OPENING_TO_CLOSING}
+_NAMED = frozenset({"run", "step", "tool"})  # whose name is a field
+_NOTHING: list[Any] = []  # to be replaced, never to be added to
+
+
+class Node:
+    """One span, or one thing that happened, of one run."""
+
+    __slots__ = (
+        "answer", "children", "deviates", "duration_us", "effects", "end", "end_seq", "kind", "lane", "mate", "moved",
+        "name", "number", "parent", "question", "seq", "start", "status", "whole",
+    )  # fmt: skip
+
+    def __init__(self, event: Event, number: int, when: int) -> None:
+        self.seq, self.lane, self.number = event.seq, event.lane, number
+        noun = _NOUNS.get(event.kind)
+        self.kind = noun or event.kind
+        name = event.data.get("name") if noun in _NAMED else None
+        self.name: str = name if type(name) is str and name else SpanView(event).name
+        self.end_seq: int | None = None
+        self.start = self.end = when  # in the order of the run
+        self.status = "point" if noun is None else "open"
+        self.duration_us: int | None = None
+        self.question: Any = None  # the same for the same question
+        self.answer: bytes = b""
+        self.parent: Node | None = None
+        self.children: list[Node] = _NOTHING  # most have none
+        self.effects: list[tuple[str, str, int]] = _NOTHING  # that happened right in it: which, lane, when
+        self.mate: Node | None = None  # in the other run
+        self.moved = ""  # why its place is another: order, parent, wrapper, name
+        self.deviates = False
+        self.whole: bytes | None = None  # digest of all that is in it, where that was asked for
+
+    @property
+    def path(self) -> str:
+        """Return the names of all that it is in, and its own."""
+        names: list[str] = []
+        node: Node | None = self
+        while node is not None:
+            names.append(node.name or node.kind)
+            node = node.parent
+        return " / ".join(reversed(names))
+
+    @property
+    def is_made(self) -> bool:
+        """Say whether the agent made it by itself, in place of being answered."""
+        return self.kind in _MADE
+
+
+@dataclass
+class Side:
+    """One of the two runs."""
+
+    run: str = ""
+    root: Node | None = None
+    finished: bool = False
+    started: dict[str, Any] = field(default_factory=dict)  # the data of run.started
+    head: str = ""
+    launched: bool = False  # the whole program was recorded, with what it printed
+    imported: bool = False  # its events came in some order, and are put in that of their times
+    replay: bool = False  # what is inside of tools is not in it
+    nodes: list[Node] = field(default_factory=list)
+    outputs: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)  # by stream: seq, what was written
+    effects: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    first_us: int = 0
+    ended_us: int = 0
+    problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
+
+
+Watch = Callable[[Event], None]
+
+
+def side_of(
+    events: Iterable[Event], resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None = None
+) -> Side:
+    """Read a run. `resolve` gives a value as it was; `watch` is shown every event; `ignored` leaves out of an answer
+    what is not to be compared."""
+    return _Reading(resolve, watch, ignored).read(events)
+
+
+class _Reading:
+    """Take the events of one run in order."""
+
+    def __init__(self, resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None) -> None:
+        self._side = Side()
+        self._resolve, self._watch, self._ignored = resolve, watch, ignored
+        self._known: dict[str, Node] = {}
+        self._open: dict[str, list[Node]] = {}
+        self._parents: list[str | None] = []  # of each node, as it says itself
+        self._begun_us: list[int] = []
+        self._effects: list[tuple[str | None, str, str, int]] = []
+        self._program: str | None = None  # the span of the program itself, that a launcher started
+
+    def read(self, events: Iterable[Event]) -> Side:
+        side = self._side
+        for event in events:
+            side.run, side.head = event.run, event.hash
+            side.counts["events"] += 1
+            side.ended_us = max(side.ended_us, event.elapsed_us)
+            self._watch(event)
+            self._take(event)
+        self._nest()
+        return side
+
+    def _take(self, event: Event) -> None:
+        side, kind = self._side, event.kind
+        if kind == "run.finished":
+            if side.root is not None:
+                self._close(side.root, event)  # the last one counts
+            return
+        if kind in CLOSING and (opened := self._open.get(event.span or "")):
+            self._close(opened.pop(), event)
+            return
+        if kind == "process.exited" and event.span is not None and event.span == self._program:
+            return
+        if kind == "run.started" and side.root is None:
+            side.started, side.first_us = event.data, event.elapsed_us
+            origin = mapping(event.data.get("origin"))
+            side.replay = origin.get("mode") in _REPLAYS
+            side.launched = event.data.get("agent") is None and event.data.get("entrypoint") is not None
+            side.imported = origin.get("mode") == "import" or event.data.get("external_id") is not None
+            side.root = self._node(event)
+        elif kind == "output.written":
+            side.outputs.setdefault(str(event.data.get("stream")), []).append((event.seq, written(event.data)))
+        elif kind == "effect.observed":
+            what, target = str(event.data.get("what")), str(event.data.get("target"))
+            side.effects[what, target] += 1
+            self._effects.append((event.parent, f"{what} {target}", event.lane, self._when(event)))
+        elif kind not in _LEFT_OUT and not self._is_ours(event):
+            self._node(event)
+
+    def _node(self, event: Event) -> Node:
+        node = Node(event, len(self._side.nodes), self._when(event))
+        opens = node.status == "open"
+        node.question = self._asked(event)
+        if not opens:
+            node.answer = self._answer(event)
+        self._side.nodes.append(node)
+        self._parents.append(event.parent)
+        self._begun_us.append(event.elapsed_us)
+        if opens and event.span is not None:
+            self._known.setdefault(event.span, node)
+            self._open.setdefault(event.span, []).append(node)
+        return node
+
+    def _asked(self, event: Event) -> Any:
+        if event.key is not None:
+            return event.key
+        return event.kind, self._digest(event.seq, content.question(event.kind, event.data))
+
+    def _close(self, node: Node, event: Event) -> None:
+        node.end, node.end_seq = self._when(event), event.seq
+        data = event.data
+        node.status = str(data.get("outcome") or data.get("status") or "ok")
+        if not data.get("inferred"):
+            node.duration_us = max(0, event.elapsed_us - self._begun_us[node.number])
+        if event.kind == "model.responded":
+            self._count(data)
+        node.answer = self._answer(event)
+        if event.kind == "run.finished":
+            self._side.finished, self._side.ended_us = True, event.elapsed_us
+
+    def _answer(self, event: Event) -> bytes:
+        found = content.answer(event.kind, event.data)
+        if event.kind == "model.responded" or self._ignored is not None:
+            found = content.heard(event.kind, self._resolved(event.seq, found))
+        return self._digest(event.seq, found if self._ignored is None else self._ignored(found))
+
+    def _count(self, data: dict[str, Any]) -> None:
+        usage = mapping(data.get("usage"))
+        for name in ("input", "output", "cached", "reasoning"):
+            if type(usage.get(name)) is int:
+                self._side.counts[f"tokens_{name}"] += usage[name]
+
+    def _digest(self, seq: int, value: Any) -> bytes:
+        try:
+            return content.digest(value, self._resolve)
+        except MissingContent as problem:
+            self._side.problems.append((seq, problem.message))
+            return content.digest(value)
+
+    def _resolved(self, seq: int, value: Any) -> Any:
+        try:
+            return self._resolve(value)
+        except MissingContent as problem:
+            self._side.problems.append((seq, problem.message))
+            return value
+
+    def _when(self, event: Event) -> int:
+        return event.elapsed_us if self._side.imported else event.seq
+
+    def _is_ours(self, event: Event) -> bool:
+        """Say whether the recorder wrote it of its own accord."""
+        data = event.data
+        if event.kind == "process.started" and len(self._side.nodes) == 1:
+            if self._side.launched and data.get("argv") == mapping(self._side.started.get("entrypoint")).get("argv"):
+                self._program = event.span
+                return True
+            return False
+        if event.kind == "note.added":
+            extra = mapping(data.get("data"))
+            told = str(data.get("text")).startswith(TREE_CHANGED)
+            return told or not _OURS.isdisjoint(extra) or {"omitted", "problem"} <= extra.keys()
+        if event.kind != "artifact.created":
+            return False
+        return data.get("role") == "diff" or (data.get("role") == "patch" and str(data.get("name")).startswith(COMMITS))
+
+    def _nest(self) -> None:
+        """Hang every node under its parent, as soon as all are known: what came from outside may come before it."""
+        side = self._side
+        if side.root is None:
+            return
+        for node, said in zip(side.nodes, self._parents, strict=True):
+            if node is not side.root:
+                found = self._known.get(said) if said is not None else None
+                node.parent = side.root if found is None or found is node else found
+        self._cut_circles(side.root)
+        for node in side.nodes:
+            parent = node.parent
+            if parent is not None:
+                if parent.children is _NOTHING:
+                    parent.children = []
+                parent.children.append(node)
+        for node in side.nodes if side.imported else ():
+            node.children = sorted(node.children, key=lambda child: (child.start, child.seq))
+        for span, which, lane, when in self._effects:
+            around = self._known.get(span or "") or side.root
+            if around.effects is _NOTHING:
+                around.effects = []
+            around.effects.append((which, lane, when))
+
+    def _cut_circles(self, root: Node) -> None:
+        """Put under the run what would else be under itself."""
+        sound = {root.number}
+        for node in self._side.nodes:
+            way: set[int] = set()
+            at: Node | None = node
+            while at is not None and at.number not in sound:
+                if at.number in way:
+                    at.parent = root
+                    break
+                way.add(at.number)
+                at = at.parent
+            sound |= way

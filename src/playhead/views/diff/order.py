@@ -1,0 +1,188 @@
+"""Find what changed its place among its siblings.
+
+Two siblings of one lane have an order where one was over before the other began; those that overlapped have none. The
+lanes of tasks and threads run beside each other, so what they do has no order between them, unless the lane itself is
+another: then the program began it at another place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from playhead.views.diff.nodes import Node
+
+Pair = tuple[Node, Node]
+
+
+class Placed(NamedTuple):
+    """Where something stood in both runs, and how much it would say that it is this that was moved."""
+
+    left: tuple[int, int]
+    right: tuple[int, int]
+    weight: int
+
+
+def moved(pairs: Sequence[Pair], lane: str) -> list[Pair]:
+    """Return the pairs that changed their place: as few as explain the difference, small things before large ones."""
+    by_lane: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        by_lane.setdefault((pair[0].lane, pair[1].lane), []).append(pair)
+    found = [pair for group in by_lane.values() for pair in _moved(group, _own)]
+    if len(by_lane) > 1:
+        gone = {id(pair[0]) for pair in found}
+        across = [
+            pair for pair in pairs if id(pair[0]) not in gone and (lane == pair[0].lane or pair[0].lane != pair[1].lane)
+        ]
+        found += _moved(across, _Extents(pairs, lane).of)
+    return found
+
+
+def checked_late(pairs: Sequence[Pair], parents: Pair) -> list[Pair]:
+    """Return the policy checks that were made before an effect in one run, and after it in the other."""
+    checks = [pair for pair in pairs if pair[0].kind == "policy.checked" and pair[0].lane == pair[1].lane]
+    if not checks:
+        return []
+    lefts, rights = (_by_occurrence(parent) for parent in parents)
+    by_lane: dict[str, list[Placed]] = {}
+    for which, when in lefts.items():
+        if (other := rights.get(which)) is not None:
+            by_lane.setdefault(which[1], []).append(Placed((when, when), (other, other), 1))
+    barriers = {lane: _Barrier(effects) for lane, effects in by_lane.items()}
+    return [pair for pair in checks if (own := barriers.get(pair[0].lane)) is not None and own.against(_own(pair))]
+
+
+def _by_occurrence(parent: Node) -> dict[tuple[str, str, int], int]:
+    found: dict[tuple[str, str, int], int] = {}
+    times: dict[tuple[str, str], int] = {}
+    for which, lane, when in parent.effects:
+        times[which, lane] = number = times.get((which, lane), 0) + 1
+        found[which, lane, number] = when
+    return found
+
+
+def _own(pair: Pair) -> Placed:
+    left, right = pair
+    return Placed((left.start, left.end), (right.start, right.end), _weight(left))
+
+
+def _weight(node: Node) -> int:
+    if node.kind in ("policy.checked", "note.added", "artifact.created"):
+        return 1
+    return 2 + len(node.children)
+
+
+class _Extents:
+    """Take a lane that was begun inside as one thing, from its first event to its last."""
+
+    def __init__(self, pairs: Sequence[Pair], base: str) -> None:
+        self._base = base
+        self._spans: list[dict[str, list[int]]] = [{}, {}]
+        for pair in pairs:
+            for spans, node in zip(self._spans, pair, strict=True):
+                span = spans.setdefault(self._top(node.lane), [node.start, node.end])
+                span[0], span[1] = min(span[0], node.start), max(span[1], node.end)
+
+    def of(self, pair: Pair) -> Placed:
+        places = []
+        for spans, node in zip(self._spans, pair, strict=True):
+            first, last = (node.start, node.end) if node.lane == self._base else spans[self._top(node.lane)]
+            places.append((first, last))
+        return Placed(places[0], places[1], _weight(pair[0]))
+
+    def _top(self, lane: str) -> str:
+        """Return the lane that was begun by the base, of which this one comes."""
+        if not lane.startswith(f"{self._base}."):
+            return lane
+        return f"{self._base}.{lane[len(self._base) + 1 :].partition('.')[0]}"
+
+
+def _moved(pairs: Sequence[Pair], place: Callable[[Pair], Placed]) -> list[Pair]:
+    placed = [place(pair) for pair in pairs]
+    kept = unmoved(placed)
+    return [pair for at, pair in enumerate(pairs) if at not in kept]
+
+
+def unmoved(placed: Sequence[Placed]) -> set[int]:
+    """Return what can stay where it is: a set of which no two were in one order on the left and the other one right."""
+    order = sorted(range(len(placed)), key=lambda at: (placed[at].left, placed[at].right))
+    begins = [placed[at].right[0] for at in order]
+    if all(one <= other for one, other in pairwise(begins)) or not _inverted(placed, order):
+        return set(order)
+    kept: set[int] = set()
+    left_over = order
+    while left_over:
+        run = _heaviest(placed, left_over)
+        barrier = _Barrier([placed[at] for at in kept | run])
+        kept |= run
+        # What only overlaps with those that stay, stays too.
+        left_over = [at for at in left_over if at not in run and not barrier.against(placed[at])]
+        if not run:
+            break
+    return kept
+
+
+def _inverted(placed: Sequence[Placed], order: Sequence[int]) -> bool:
+    """Say whether any two are in another order."""
+    barrier = _Barrier([placed[at] for at in order])
+    return any(barrier.against(placed[at]) for at in order)
+
+
+class _Barrier:
+    """Things that stay, against which others are held."""
+
+    def __init__(self, stay: Sequence[Placed]) -> None:
+        ends = sorted((one.left[1], one.right[0]) for one in stay)
+        self._ends = [end for end, _ in ends]
+        self._latest: list[int] = []  # beginning on the right, of all that were over by then on the left
+        for _, begin in ends:
+            self._latest.append(max(begin, self._latest[-1]) if self._latest else begin)
+        begins = sorted((one.left[0], one.right[1]) for one in stay)
+        self._begins = [begin for begin, _ in begins]
+        self._earliest: list[int] = []  # end on the right, of all that began by then or later on the left
+        for _, end in reversed(begins):
+            self._earliest.append(min(end, self._earliest[-1]) if self._earliest else end)
+        self._earliest.reverse()
+
+    def against(self, one: Placed) -> bool:
+        """Say whether something is in another order than one of those that stay."""
+        before = bisect_left(self._ends, one.left[0])
+        if before and self._latest[before - 1] > one.right[1]:
+            return True
+        after = bisect_left(self._begins, one.left[1] + 1)
+        return after < len(self._begins) and self._earliest[after] < one.right[0]
+
+
+def _heaviest(placed: Sequence[Placed], order: Sequence[int]) -> set[int]:
+    """Return the heaviest set whose beginnings are in one order on both sides."""
+    rank = {at: number for number, at in enumerate(sorted(order, key=lambda at: (placed[at].right, placed[at].left)))}
+    best: list[tuple[int, int]] = [(0, -1)] * (len(order) + 1)  # a tree of maxima over the ranks
+    before: dict[int, int] = {}
+    for at in order:
+        weight, last = _most(best, rank[at])
+        before[at] = last
+        _raise(best, rank[at], (weight + placed[at].weight, at))
+    at = _most(best, len(order))[1]
+    found = set()
+    while at >= 0:
+        found.add(at)
+        at = before[at]
+    return found
+
+
+def _most(tree: list[tuple[int, int]], until: int) -> tuple[int, int]:
+    """Return the maximum over the ranks below `until`."""
+    found = (0, -1)
+    while until > 0:
+        found = max(found, tree[until])
+        until -= until & -until
+    return found
+
+
+def _raise(tree: list[tuple[int, int]], rank: int, value: tuple[int, int]) -> None:
+    at = rank + 1
+    while at < len(tree):
+        tree[at] = max(tree[at], value)
+        at += at & -at

@@ -1,0 +1,157 @@
+"""Collect what a run ran in, and with what: code, packages, models and their parameters, policy, what it read and did.
+
+These explain why two runs differ, and are none of the differences themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from playhead import _limits
+from playhead.event.envelope import Event
+from playhead.views.diff.content import ResolveValue
+from playhead.views.points import mapping
+
+_GIT = ("branch", "commit", "dirty", "remote")
+_TALK = ("contents", "input", "messages", "prompt")  # of a request to a model: the conversation
+_SYSTEM = ("instructions", "system", "systemInstruction", "system_instruction")
+_TOOLS = ("functions", "tools")
+_GIVEN = frozenset({*_TALK, *_SYSTEM, *_TOOLS, "metadata", "model", "previous_response_id", "user"})
+_ROLES = ("developer", "system")
+
+
+class Setting:
+    """Take the events of one run; then `found` says what it ran in."""
+
+    def __init__(self, resolve: ResolveValue) -> None:
+        self._resolve = resolve
+        self._started: dict[str, Any] = {}
+        self._models: dict[str, None] = {}
+        self._prompts: dict[str, None] = {}
+        self._tools: dict[str, None] = {}
+        self._parameters: dict[str, list[Any]] = {}
+        self._effects: dict[str, dict[str, None]] = {}
+        self._files: dict[str, Any] = {}
+        self._variables: dict[str, Any] = {}
+        self._written: dict[str, Any] = {}
+
+    def take(self, event: Event) -> None:
+        """Look at the next event."""
+        data = event.data
+        match event.kind:
+            case "run.started":
+                self._started = self._begun(self._value(data))
+            case "step.started" if data.get("adopts"):
+                self._started["agent"] = data.get("agent") or self._started.get("agent")
+            case "model.invoked":
+                self._asked(data)
+            case "effect.observed":
+                self._effects.setdefault(str(data.get("what")), {}).setdefault(str(data.get("target")))
+            case "ambient.read":
+                self._read(data)
+            case "run.finished":
+                for file in self._listed(data.get("files")):
+                    if isinstance(path := file.get("path"), str):
+                        self._written[path] = file.get("digest") or file.get("size")
+
+    def found(self) -> dict[str, Any]:
+        """Return what was collected; what is empty is left out."""
+        everything = {
+            **self._started,
+            "models": sorted(self._models),
+            "parameters": {name: sorted(values, key=repr) for name, values in sorted(self._parameters.items())},
+            "system_prompts": list(self._prompts),
+            "tools_offered": sorted(self._tools),
+            "variables_read": self._variables,
+            "files_read": self._files,
+            "files_written": self._written,
+            "effects": {what: sorted(targets) for what, targets in sorted(self._effects.items())},
+        }
+        return {name: value for name, value in everything.items() if value not in (None, {}, [])}
+
+    def _begun(self, data: dict[str, Any]) -> dict[str, Any]:
+        entry, sdk = mapping(data.get("entrypoint")), mapping(data.get("sdk"))
+        git, policy = mapping(data.get("git")), mapping(data.get("policy"))
+        environment = {**mapping(data.get("environment"))}
+        return {
+            "name": data.get("name"),
+            "agent": data.get("agent"),
+            "git": {name: git[name] for name in _GIT if name in git},
+            "packages": environment.pop("packages", None),
+            **environment,
+            "entrypoint": {name: entry[name] for name in ("argv", "cwd", "file") if name in entry},
+            "policy": {name: policy[name] for name in ("digest", "mode") if name in policy},
+            "tags": data.get("tags"),
+            "sdk": sdk.get("version"),
+        }
+
+    def _asked(self, data: dict[str, Any]) -> None:
+        if isinstance(data.get("model"), str):
+            self._models.setdefault(data["model"])
+        request = data.get("request")
+        if isinstance(request, dict) and next(iter(request), "").startswith("$"):
+            request = self._value(request)
+        request = mapping(request)
+        for name, value in request.items():
+            if name not in _GIVEN and not isinstance(value, (dict, list)):
+                known = self._parameters.setdefault(name, [])
+                if value not in known and len(known) < _limits.DIFFERENCE_CHANGES_MAX:
+                    known.append(value)
+        for text in self._system(request):
+            self._prompts.setdefault(text)
+        for name in _TOOLS:
+            for tool in self._listed(request.get(name)):
+                inner = mapping(tool.get("function")) or tool
+                if isinstance(inner.get("name"), str):
+                    self._tools.setdefault(inner["name"])
+
+    def _system(self, request: dict[str, Any]) -> Iterator[str]:
+        for name in _SYSTEM:
+            if request.get(name) is not None:
+                yield from _texts(self._value(request[name]))
+        for name in _TALK:
+            talk = request.get(name)
+            if isinstance(talk, list):  # what goes on from an earlier conversation begins as that did
+                for message in talk[:2]:
+                    message = mapping(self._value(message))
+                    if message.get("role") in _ROLES:
+                        yield from _texts(message.get("content"))
+
+    def _read(self, data: dict[str, Any]) -> None:
+        for group in self._listed(data.get("reads")):
+            if group.get("of") == "os.environ":
+                for value in self._listed(group.get("values")):
+                    self._variables.update(value)
+            elif group.get("of") in ("import", "open"):
+                for value in self._listed(group.get("values")):
+                    if isinstance(path := value.get("path"), str):
+                        self._files.setdefault(path, value.get("digest") or value.get("size"))
+
+    def _listed(self, value: Any) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list, each as it was."""
+        if isinstance(value, dict):
+            value = self._value(value)
+        for one in value if isinstance(value, list) else ():
+            one = one if isinstance(one, dict) and not next(iter(one), "").startswith("$") else self._value(one)
+            if isinstance(one, dict):
+                yield one
+
+    def _value(self, value: Any) -> Any:
+        from playhead.errors import MissingContent
+
+        try:
+            return self._resolve(value)
+        except MissingContent:
+            return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a prompt: one, or several parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        yield from _texts(value.get("text") or value.get("parts"))

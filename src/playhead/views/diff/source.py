@@ -1,0 +1,127 @@
+"""Read one of two runs that are compared: its tree, what it ran in, and any of its values when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from playhead.errors import BrokenLine, MissingContent, NotComparable, UsageError
+from playhead.event.envelope import Event
+from playhead.event.keys import ASKED
+from playhead.event.normalise import Normalisers
+from playhead.views.diff import content
+from playhead.views.diff.nodes import Node, side_of
+from playhead.views.diff.setting import Setting
+from playhead.views.prices import Bill
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One run as it is read: its events in order, one of them with every value as it was, and a value as it was."""
+
+    events: Callable[[], Iterable[Event]]
+    event: Callable[[int], Event]
+    value: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is compared, and how."""
+
+    ignore: Sequence[str] = ()  # JSON pointers, `*` for any name: `/output/time`
+    normalisers: Normalisers | None = None
+    durations: bool = False
+    prices: Mapping[str, Mapping[str, float]] | None = None
+
+
+class Source:
+    """One of the runs: its tree, and how to look something up in it."""
+
+    def __init__(self, recorded: Recorded, name: str, options: Options) -> None:
+        self.recorded, self.name = recorded, name
+        self._paths = [_steps(path) for path in options.ignore]
+        self._normalisers = options.normalisers or Normalisers(registered=False)
+        self.setting, self.bill = Setting(recorded.value), Bill(options.prices)
+        try:
+            self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
+        except BrokenLine as problem:
+            raise NotComparable(f"the {name} run cannot be read to its end: {problem.message}") from problem
+        if self.side.root is None:
+            raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Return by what two runs are put in an order that does not depend on how they are named."""
+        return self.side.head, self.side.run
+
+    def ignored(self, value: Any) -> Any:
+        """Return a value without what is not to be compared."""
+        for path in self._paths:
+            value = content.without(value, path)
+        return value
+
+    def meaning(self, node: Node) -> Any:
+        """Return what a question comes down to, without ids, and what the user calls volatile."""
+        event = self._event(node.seq)
+        if event is None:
+            return None
+        found: Any = content.meant(event.kind, content.question(event.kind, event.data))
+        if self._normalisers and event.kind in ASKED:
+            name, value = ASKED[event.kind](event.data)
+            if self._normalisers.concerned(event.kind, name):
+                return node.kind, content.digest([name, self._normalisers.normalised(event.kind, name, value)])
+        return node.kind, content.digest(self.ignored(found))
+
+    def nameless(self, node: Node) -> Any:
+        """Return what is left of a question without its name."""
+        event = self._event(node.seq)
+        if event is None:
+            return None
+        rest = content.nameless(node.kind, content.question(event.kind, event.data))
+        return None if rest is None else content.digest(self.ignored(rest))
+
+    def asked(self, node: Node) -> dict[str, Any]:
+        """Return the question of a node, field by field."""
+        event = self._event(node.seq)
+        if event is None:
+            return {}
+        found: dict[str, Any] = self.ignored(content.meant(event.kind, content.question(event.kind, event.data)))
+        return found
+
+    def answered(self, node: Node) -> dict[str, Any]:
+        """Return the answer to it."""
+        event = self._event(node.seq if node.status == "point" else node.end_seq)
+        if event is None:
+            return {"status": node.status}
+        found = content.heard(event.kind, content.answer(event.kind, event.data))
+        if event.kind == "artifact.created" and "content" in event.data:
+            found["content"] = event.data["content"]
+        left: dict[str, Any] = self.ignored(found)
+        return left
+
+    def _event(self, seq: int | None) -> Event | None:
+        try:
+            return None if seq is None else self.recorded.event(seq)
+        except MissingContent:
+            return None  # which is said where its digest was made
+
+    def _watch(self, event: Event) -> None:
+        self.setting.take(event)
+        if event.kind == "model.responded":
+            usage = event.data.get("usage")
+            usage = usage if isinstance(usage, dict) else {}
+            tokens_in, tokens_out, cached = (
+                usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")
+            )
+            said = event.data.get("cost") if type(event.data.get("cost")) in (int, float) else None
+            self.bill.add(str(event.data.get("model")), tokens_in, tokens_out, cached, said)
+
+
+def _steps(path: str) -> list[str]:
+    if not path.startswith("/") or path == "/":
+        raise UsageError(
+            f"not a path: {path!r}",
+            hint="Write a JSON pointer as the diff shows it, such as /output/time or /request/*.",
+        )
+    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]

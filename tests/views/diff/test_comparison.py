@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.views.diff.stories import (
+    Part, diffed, effect, model, note, policy, run, step, together, told, tool, unfinished,
+)  # fmt: skip
+
+from playhead.errors import NotComparable, UsageError
+from playhead.event.envelope import Event
+
+SIBLINGS = [tool("search", {"q": number}, f"answer {number}") for number in range(50)]
+GENERIC = [step("span", number=number, output=f"answer {number}") for number in range(50)]
+SAME = [tool("poll", {}, "waiting") for _ in range(50)]
+INSERTED = {
+    "calls": (SIBLINGS, tool("search", {"q": "new"}, "other")),
+    "generic spans": (GENERIC, step("span", number=99, output="other")),
+    "identical calls": (SAME, tool("poll", {}, "waiting")),
+    "identical calls and another answer": (SAME, tool("poll", {}, "ready")),
+    "a step with calls in it": (SIBLINGS, step("extra")),
+}
+
+
+def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tuple[str, str | None, str]]:
+    """Compare, check that the other way round mirrors it, and return what differs."""
+    found, mirror = diffed(left, right, **options), diffed(right, left, **options)
+    turned = {"added": "removed", "removed": "added"}
+    assert [(turned.get(one.type, one.type), one.cause, one.right_seq, one.left_seq, one.deviation_point) for one in mirror.deviations] == [
+        (one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations
+    ]
+    for one, other in zip(found.deviations, mirror.deviations, strict=True):
+        assert [change.mirrored() for change in other.changes] == one.changes
+    return told(found)
+
+
+@pytest.mark.parametrize("name", INSERTED)
+@pytest.mark.parametrize("at", [0, 1, 25, 49, 50])
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_insertion_is_one_deviation_wherever_it_is(name: str, at: int, nested: bool) -> None:
+    siblings, new = INSERTED[name]
+    longer = [*siblings[:at], new, *siblings[at:]]
+    bodies = [[step("outer", step("inner", *body), tool("after"))] if nested else body for body in (siblings, longer)]
+    left, right = run(*bodies[0]), run(*bodies[1], run="run_b")
+    assert both_ways(left, right) == [("added", None, new.data["name"])]
+    assert both_ways(right, left) == [("removed", None, new.data["name"])]
+
+
+@pytest.mark.parametrize("siblings", [SIBLINGS, GENERIC])
+@pytest.mark.parametrize(("was", "now"), [(10, 40), (40, 10), (0, 49), (20, 21)])
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_that_changed_its_place_is_one_move(siblings: list[Part], was: int, now: int, nested: bool) -> None:
+    other = [*siblings[:was], *siblings[was + 1 :]]
+    other.insert(now, siblings[was])
+    bodies = [[step("outer", *body)] if nested else body for body in (siblings, other)]
+    found = both_ways(run(*bodies[0]), run(*bodies[1], run="run_b"))
+    assert [(type, cause) for type, cause, _ in found] == [("moved", None)]
+
+
+def test_a_call_that_moved_into_another_step_is_one_move() -> None:
+    call = tool("search", {"q": 1}, "found")
+    left = run(step("plan", call, tool("think")), step("act", tool("write")))
+    right = run(step("plan", tool("think")), step("act", call, tool("write")), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "search")]
+
+
+@pytest.mark.parametrize("siblings", [SIBLINGS[:6], GENERIC[:6]])
+def test_calls_that_overlapped_and_ended_in_another_order_do_not_deviate(siblings: list[Part]) -> None:
+    left = run(together(*siblings, ends=range(6)))
+    right = run(together(*reversed(siblings), ends=[3, 1, 5, 0, 2, 4]), run="run_b")
+    assert both_ways(left, right) == []
+
+
+def test_lanes_that_raced_do_not_deviate_even_where_their_calls_did_not_overlap() -> None:
+    one, other = (tool(name, {}, name).on(lane) for name, lane in (("a", "0.1"), ("b", "0.2")))
+    assert both_ways(run(one, other), run(other, one, run="run_b")) == []
+
+
+def test_calls_of_a_lane_in_another_order_deviate_once() -> None:
+    one, other = (tool(name, {}, name).on("0.1") for name in "ab")
+    assert [type for type, _, _ in both_ways(run(one, other), run(other, one, run="run_b"))] == ["moved"]
+
+
+@pytest.mark.parametrize("act", [tool("write", {"path": "a"}), effect("a")])
+def test_a_policy_check_that_comes_after_the_effect_is_one_deviation(act: Part) -> None:
+    left, right = run(policy("a"), act, note("end")), run(act, policy("a"), note("end"), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "fs.write")]
+    assert diffed(left, right).deviations[0].why == "order"
+
+
+def test_another_status_is_one_deviation() -> None:
+    left = run(tool("a"), tool("b", {}, "fine"), tool("c"))
+    right = run(tool("a"), tool("b", {}, "broke", status="error"), tool("c"), run="run_b")
+    assert both_ways(left, right) == [("changed", "status_changed", "b")]
+    assert {change.path for change in diffed(left, right).deviations[0].changes} == {"/status", "/output", "/error"}
+
+
+def test_a_call_without_an_end_is_another_status() -> None:
+    left, right = run(tool("a"), tool("b")), run(tool("a"), unfinished(tool("b")), finished=False, run="run_b")
+    assert both_ways(left, right) == [("changed", "status_changed", "b"), ("changed", "follows", "agent")]
+
+
+def test_another_answer_to_the_same_question_is_the_origin_and_what_it_led_to_follows() -> None:
+    talk = [{"role": "user", "content": "hi"}]
+    more = [*talk, {"role": "assistant", "content": "A"}]
+    left = run(step("turn", model(talk, "A"), tool("search", {"q": "A"}, "x")), model(more, "end"), output="end")
+    other = [*talk, {"role": "assistant", "content": "B"}]
+    right = run(
+        step("turn", model(talk, "B"), tool("search", {"q": "B"}, "y"), tool("extra")), model(other, "end"),
+        output="other", run="run_b",
+    )  # fmt: skip
+    found = diffed(left, right)
+    both_ways(left, right)
+    assert found.headline is found.first
+    assert found.headline is not None
+    assert (found.headline.cause, found.headline.left_seq) == ("output_changed", 2)
+    assert [one.cause for one in found.deviations[1:]] == ["follows"] * (len(found.deviations) - 1)
+    assert [one.deviation_point for one in found.deviations] == [True] + [False] * (len(found.deviations) - 1)
+    assert ("added", "follows", "extra") in told(found)
+    assert found.output_differs is True
+
+
+def test_each_branch_has_its_own_deviation_point() -> None:
+    def branches(one: str, other: str) -> list[Any]:
+        calls = [tool("a", {}, one).on("0.1"), tool("b", {}, other).on("0.2")]
+        more = [tool("a2", {"of": one}).on("0.1"), tool("b2", {"of": other}).on("0.2")]
+        return [together(*calls), *more]
+
+    found = diffed(run(*branches("1", "2")), run(*branches("3", "4"), run="run_b"))
+    assert [(one.name, one.cause, one.deviation_point) for one in found.deviations] == [
+        ("a", "output_changed", True), ("b", "output_changed", True), ("a2", "follows", False), ("b2", "follows", False),
+    ]  # fmt: skip
+
+
+def test_a_renamed_step_is_recognised() -> None:
+    inside = (tool("search", {"q": 1}, "found"), note("looked"))
+    left, right = run(step("plan", *inside), tool("end")), run(step("planning", *inside), tool("end"), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "plan")]
+    (one,) = diffed(left, right).deviations
+    assert (one.why, [(change.path, change.left, change.right) for change in one.changes]) == (
+        "name", [("/name", "plan", "planning")],
+    )  # fmt: skip
+
+
+def test_a_renamed_tool_is_recognised() -> None:
+    left = run(tool("read", {"path": "a"}, "text of a"), tool("end"))
+    right = run(tool("read_file", {"path": "a"}, "text of a"), tool("end"), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "read")]
+
+
+def test_a_wrapper_that_was_put_around_is_one_addition() -> None:
+    calls = [tool("search", {"q": number}, f"{number}") for number in range(3)]
+    left, right = run(note("a"), *calls, note("b")), run(note("a"), step("retry", *calls), note("b"), run="run_b")
+    assert both_ways(left, right) == [("added", None, "retry")] + [("moved", "follows", "search")] * 3
+    assert both_ways(right, left) == [("removed", None, "retry")] + [("moved", "follows", "search")] * 3
+
+
+def test_a_step_that_was_added_takes_what_is_in_it_along() -> None:
+    left = run(tool("a"), tool("b"))
+    right = run(tool("a"), step("new", tool("x"), step("deep", tool("y"))), tool("b"), run="run_b")
+    found = diffed(left, right)
+    both_ways(left, right)
+    assert told(found) == [("added", None, "new"), ("added", "follows", "x"), ("added", "follows", "deep"), ("added", "follows", "y")]
+
+
+def test_a_retry_that_was_not_needed_is_one_removal() -> None:
+    failed, fine = tool("fetch", {}, "timeout", status="error"), tool("fetch", {}, "page")
+    assert both_ways(run(failed, fine, tool("end")), run(fine, tool("end"), run="run_b")) == [("removed", None, "fetch")]
+
+
+def test_identical_questions_are_compared_in_their_order() -> None:
+    left = run(*(tool("poll", {}, answer) for answer in "abc"))
+    right = run(*(tool("poll", {}, answer) for answer in "axc"), run="run_b")
+    assert both_ways(left, right) == [("changed", "output_changed", "poll")]
+
+
+def test_the_ids_that_a_provider_gives_are_no_difference() -> None:
+    def story(call: str, answer: str, run_id: str) -> list[Event]:
+        asked = {"id": answer, "object": "chat.completion", "created": len(answer), "choices": [{"message": {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}]}
+        messages = [{"role": "user", "content": "go"}]
+        later = [*messages, asked["choices"][0]["message"], {"role": "tool", "tool_call_id": call, "content": "1"}]  # type: ignore[index]
+        return run(model({"messages": messages}, asked), model({"messages": later}, {"id": "x" + answer, "object": "o", "text": "done"}), run=run_id)
+
+    assert both_ways(story("call_a", "cmpl-1", "run_a"), story("call_b", "cmpl-22", "run_b")) == []
+
+
+def test_what_is_given_to_a_tool_is_compared_with_its_ids() -> None:
+    def said(id: str) -> dict[str, Any]:
+        return {"type": "message", "content": [{"type": "tool_use", "id": "t", "name": "get", "input": {"id": id, "type": "user"}}]}
+
+    left, right = run(model("q", said("7"))), run(model("q", said("8")), run="run_b")
+    assert both_ways(left, right) == [("changed", "output_changed", "gpt-5")]
+    assert [change.path for change in diffed(left, right).deviations[0].changes] == ["/response/content/0/input/id"]
+
+
+def test_a_changed_prompt_is_named_by_its_path_and_its_words() -> None:
+    left = run(model({"messages": [{"role": "user", "content": "Fix the login"}]}, "ok"))
+    right = run(model({"messages": [{"role": "user", "content": "Fix the logout"}]}, "ok"), run="run_b")
+    (one,) = diffed(left, right).deviations
+    assert (one.type, one.cause) == ("changed", "input_changed")
+    assert one.as_dict()["changes"] == [
+        {"path": "/request/messages/0/content", "left": "Fix the login", "right": "Fix the logout", "words": "Fix the [-login-] {+logout+}"}
+    ]
+
+
+def test_what_is_ignored_is_not_compared() -> None:
+    left = run(tool("now", {"at": 1, "q": 2}, {"time": 1, "rows": [{"id": 1, "v": 2}]}))
+    right = run(tool("now", {"at": 5, "q": 2}, {"time": 9, "rows": [{"id": 4, "v": 2}]}), run="run_b")
+    assert both_ways(left, right) == [("changed", "input_changed", "now")]
+    assert both_ways(left, right, ignore=["/input/at", "/output/time"]) == [("changed", "output_changed", "now")]
+    assert both_ways(left, right, ignore=["/input/at", "/output/time", "/output/rows/*/id"]) == []
+    with pytest.raises(UsageError, match="not a path"):
+        diffed(left, right, ignore=["output"])
+
+
+def test_numbers_that_are_the_same_are_no_difference_and_true_is_not_one() -> None:
+    assert both_ways(run(tool("a", {}, [1, 2.0])), run(tool("a", {}, [1.0, 2]), run="run_b")) == []
+    assert both_ways(run(tool("a", {}, 1)), run(tool("a", {}, True), run="run_b")) == [("changed", "output_changed", "a")]
+
+
+def test_the_setting_is_told_beside_and_is_no_deviation() -> None:
+    left = run(effect("/a"), git={"commit": "1", "branch": "main"}, environment={"packages": {"openai": "1"}}, policy={"digest": "x"})
+    right = run(effect("/b"), git={"commit": "2", "branch": "main"}, environment={"packages": {"openai": "2"}}, policy={"digest": "y"}, run="run_b")
+    found = diffed(left, right)
+    assert found.identical is True
+    assert {change.path for change in found.config} == {"/git/commit", "/packages/openai", "/policy/digest", "/effects/file.written/0"}
+
+
+def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
+    def story(temperature: float, prompt: str, model_name: str) -> list[Any]:
+        request = {"temperature": temperature, "messages": [{"role": "system", "content": prompt}, {"role": "user", "content": "x"}]}
+        return [model(request, "ok", model_name)]
+
+    found = diffed(run(*story(0.0, "Be kind", "a")), run(*story(0.7, "Be curt", "b"), run="run_b"))
+    assert [change.path for change in found.config] == ["/models/0", "/parameters/temperature/0", "/system_prompts/0"]
+
+
+def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_said() -> None:
+    slow = [tool("a"), *(note(str(number)) for number in range(2))]
+    left = run(*slow, tool("b"))
+    right = run(step("x"), run="run_b")
+    assert diffed(left, right).durations is None
+    one = run(together(tool("a"), tool("b"), ends=[0, 1]))
+    other = run(together(tool("a"), *(tool(f"c{number}") for number in range(30)), unfinished(tool("b")), ends=[*range(30, 0, -1), 31, 0]), run="run_b")
+    found = diffed(one, other, durations=True).durations
+    assert found is not None
+    assert [(entry["name"], entry["unknown"]) for entry in found if entry["kind"] == "tool"] == [("a", False), ("b", True)]
+
+
+def test_what_cannot_be_compared_is_an_error_and_never_no_difference() -> None:
+    with pytest.raises(NotComparable, match="the right run has no beginning"):
+        diffed(run(tool("a")), [])
+
+
+def test_foreign_data_with_orphans_double_ids_and_circles_is_compared() -> None:
+    orphan = Part("tool.called", {"name": "lost"}, {"status": "ok"}, parent="nowhere")
+    double = Part("tool.called", {"name": "twice"}, {"status": "ok"}, span="9")
+    circle = [
+        Part("step.started", {"name": "a"}, {"status": "ok"}, span="a", parent="b"),
+        Part("step.started", {"name": "b"}, {"status": "ok"}, span="b", parent="a"),
+        Part("step.started", {"name": "c"}, {"status": "ok"}, span="c", parent="c"),
+    ]
+    body = [orphan, double, double, *circle]
+    assert both_ways(run(*body), run(*body, run="run_b")) == []
+    assert both_ways(run(*body), run(*body, tool("x"), run="run_b")) == [("added", None, "x")]
+
+
+parts = st.recursive(
+    st.builds(tool, st.sampled_from("abc"), st.integers(0, 2), st.integers(0, 2), status=st.sampled_from(["ok", "error"]))
+    | st.builds(note, st.sampled_from("xyz"))
+    | st.builds(policy, st.sampled_from("pq"), st.sampled_from(["allow", "deny"]))
+    | st.builds(lambda part: unfinished(part), st.builds(tool, st.sampled_from("abc")))
+    | st.builds(lambda one, other: together(one.on("0.1"), other.on("0.2")), st.builds(tool, st.sampled_from("ab")), st.builds(tool, st.sampled_from("ab"))),
+    lambda inner: st.builds(lambda name, inside: step(name, *inside), st.sampled_from("st"), st.lists(inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(st.lists(parts, max_size=6))
+@settings(max_examples=60)
+def test_a_run_does_not_differ_from_itself(body: list[Any]) -> None:
+    assert both_ways(run(*body), run(*body)) == []
+    assert both_ways(run(*body), run(*body, run="run_b")) == []
+
+
+@given(st.lists(parts, max_size=5), st.lists(parts, max_size=5))
+@settings(max_examples=100)
+def test_both_ways_round_say_the_same(left: list[Any], right: list[Any]) -> None:
+    found = both_ways(run(*left), run(*right, run="run_b"))
+    assert (found == []) == (both_ways(run(*right), run(*left, run="run_b")) == [])
