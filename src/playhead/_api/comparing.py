@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,20 @@ def diff(
         durations=durations,
         prices=settings.prices,
     )
-    return compare(_recorded(left), _recorded(right), options)
+    with _no_collecting():
+        return compare(_recorded(left), _recorded(right), options)
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Keep the garbage collector from looking again and again at what two large runs are made of."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _recorded(run: Run | str | Path) -> Recorded:

@@ -69,6 +69,8 @@ def question(kind: str, data: Data) -> Data:
 def answer(kind: str, data: Data) -> Data:
     """Return what an event that closes a span, or stands alone, was answered or came to."""
     fields = _ANSWER.get(kind, ())
+    if kind == "tool.returned" and len(data) == 2 and "output" in data and "status" in data:
+        return data  # most are like this
     found = {name: data[name] for name in fields if name in data}
     if isinstance(error := found.get("error"), dict):
         found["error"] = {name: error[name] for name in ("type", "message") if name in error}

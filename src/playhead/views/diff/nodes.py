@@ -25,9 +25,19 @@ _LEFT_OUT = frozenset(
     {
         *("run.reopened", "run.invalidated", "run.graded", "content.erased", "ambient.read", "effect.observed"),
         *("gap.noted", "git.committed", "replay.deviated", "replay.reported", "output.written"),
+        *("run.started", "run.finished"),
     }
 )
 _OURS = frozenset({"attached", "left_tape"})  # what notes have that the recorder makes
+_CLOSES = CLOSING - {"run.finished"}
+_CALLED = frozenset({"tool.called", "model.invoked", "mcp.requested", "http.sent"})  # never the recorder's own
+# What somebody else than the tree is made of is interested in.
+WATCHED = frozenset(
+    {
+        *("run.started", "run.finished", "step.started", "model.invoked", "model.responded", "effect.observed"),
+        "ambient.read",
+    }
+)
 _MADE = frozenset({"run", "step", "artifact.created", "note.added", "output.written"})  # by the agent itself
 _REPLAYS = ("exact", "model", "fork", "step", "resume")
 
@@ -95,7 +105,6 @@ class Side:
     replay: bool = False  # what is inside of tools is not in it
     nodes: list[Node] = field(default_factory=list)
     outputs: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)  # by stream: seq, what was written
-    effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     first_us: int = 0
     ended_us: int = 0
@@ -108,8 +117,11 @@ Watch = Callable[[Event], None]
 def side_of(
     events: Iterable[Event], resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None = None
 ) -> Side:
-    """Read a run. `resolve` gives a value as it was; `watch` is shown every event; `ignored` leaves out of an answer
-    what is not to be compared."""
+    """Read a run.
+
+    `resolve` gives a value as it was, `watch` is shown what is WATCHED, `ignored` takes out of an answer what is not
+    to be compared.
+    """
     return _Reading(resolve, watch, ignored).read(events)
 
 
@@ -127,42 +139,55 @@ class _Reading:
         self._program: str | None = None  # the span of the program itself, that a launcher started
 
     def read(self, events: Iterable[Event]) -> Side:
-        side = self._side
+        side, number, last_us = self._side, 0, 0
+        event = None
         for event in events:
-            side.run, side.head = event.run, event.hash
-            side.counts["events"] += 1
-            side.ended_us = max(side.ended_us, event.elapsed_us)
-            self._watch(event)
+            number += 1
+            if event.elapsed_us > last_us:
+                last_us = event.elapsed_us
+            if event.kind in WATCHED:
+                self._watch(event)
             self._take(event)
+        if event is not None:
+            side.run, side.head, side.counts["events"] = event.run, event.hash, number
+        if not side.finished:
+            side.ended_us = last_us
         self._nest()
         return side
 
     def _take(self, event: Event) -> None:
-        side, kind = self._side, event.kind
+        kind = event.kind
+        if kind in _CLOSES:
+            opened = self._open.get(event.span or "")
+            if opened:
+                self._close(opened.pop(), event)
+            elif event.span is None or event.span != self._program:
+                self._node(event)
+        elif kind in _CALLED or kind not in _LEFT_OUT:
+            if kind in _CALLED or not self._is_ours(event):
+                self._node(event)
+        else:
+            self._aside(event)
+
+    def _aside(self, event: Event) -> None:
+        """Take what is no node."""
+        side, kind, data = self._side, event.kind, event.data
         if kind == "run.finished":
             if side.root is not None:
                 self._close(side.root, event)  # the last one counts
-            return
-        if kind in CLOSING and (opened := self._open.get(event.span or "")):
-            self._close(opened.pop(), event)
-            return
-        if kind == "process.exited" and event.span is not None and event.span == self._program:
-            return
-        if kind == "run.started" and side.root is None:
-            side.started, side.first_us = event.data, event.elapsed_us
-            origin = mapping(event.data.get("origin"))
+                side.finished, side.ended_us = True, event.elapsed_us
+        elif kind == "run.started" and side.root is None:
+            side.started, side.first_us = data, event.elapsed_us
+            origin = mapping(data.get("origin"))
             side.replay = origin.get("mode") in _REPLAYS
-            side.launched = event.data.get("agent") is None and event.data.get("entrypoint") is not None
-            side.imported = origin.get("mode") == "import" or event.data.get("external_id") is not None
+            side.launched = data.get("agent") is None and data.get("entrypoint") is not None
+            side.imported = origin.get("mode") == "import" or data.get("external_id") is not None
             side.root = self._node(event)
         elif kind == "output.written":
-            side.outputs.setdefault(str(event.data.get("stream")), []).append((event.seq, written(event.data)))
+            side.outputs.setdefault(str(data.get("stream")), []).append((event.seq, written(data)))
         elif kind == "effect.observed":
-            what, target = str(event.data.get("what")), str(event.data.get("target"))
-            side.effects[what, target] += 1
+            what, target = str(data.get("what")), str(data.get("target"))
             self._effects.append((event.parent, f"{what} {target}", event.lane, self._when(event)))
-        elif kind not in _LEFT_OUT and not self._is_ours(event):
-            self._node(event)
 
     def _node(self, event: Event) -> Node:
         node = Node(event, len(self._side.nodes), self._when(event))
@@ -192,8 +217,6 @@ class _Reading:
         if event.kind == "model.responded":
             self._count(data)
         node.answer = self._answer(event)
-        if event.kind == "run.finished":
-            self._side.finished, self._side.ended_us = True, event.elapsed_us
 
     def _answer(self, event: Event) -> bytes:
         found = content.answer(event.kind, event.data)

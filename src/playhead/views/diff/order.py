@@ -8,8 +8,7 @@ another: then the program began it at another place.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from playhead.views.diff.nodes import Node
@@ -100,34 +99,53 @@ class _Extents:
 
 
 def _moved(pairs: Sequence[Pair], place: Callable[[Pair], Placed]) -> list[Pair]:
-    placed = [place(pair) for pair in pairs]
-    kept = unmoved(placed)
-    return [pair for at, pair in enumerate(pairs) if at not in kept]
+    found: list[Pair] = []
+    for block in _blocks(pairs) if place is _own else [pairs]:
+        if len(block) > 1:
+            kept = unmoved([place(pair) for pair in block])
+            found += [pair for at, pair in enumerate(block) if at not in kept]
+    return found
+
+
+def _blocks(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    """Split what stood one after the other on both sides, so that nothing of a block is out of order with another."""
+    pairs = sorted(pairs, key=lambda pair: pair[0].start)
+    begins = [pair[1].start for pair in pairs]
+    for at in range(len(begins) - 2, -1, -1):
+        if begins[at + 1] < begins[at]:
+            begins[at] = begins[at + 1]  # the first of all that follow
+    block: list[Pair] = []
+    end = -1
+    for pair, begin in zip(pairs, begins, strict=True):
+        if block and end < begin:
+            yield block
+            block = []
+        block.append(pair)
+        if pair[1].end > end:
+            end = pair[1].end
+    if block:
+        yield block
 
 
 def unmoved(placed: Sequence[Placed]) -> set[int]:
     """Return what can stay where it is: a set of which no two were in one order on the left and the other one right."""
-    order = sorted(range(len(placed)), key=lambda at: (placed[at].left, placed[at].right))
-    begins = [placed[at].right[0] for at in order]
-    if all(one <= other for one, other in pairwise(begins)) or not _inverted(placed, order):
-        return set(order)
+    left_over = sorted(range(len(placed)), key=lambda at: (placed[at].left, placed[at].right))
+    if not _inverted(placed):
+        return set(left_over)
     kept: set[int] = set()
-    left_over = order
     while left_over:
         run = _heaviest(placed, left_over)
-        barrier = _Barrier([placed[at] for at in kept | run])
         kept |= run
+        barrier = _Barrier([placed[at] for at in kept])
         # What only overlaps with those that stay, stays too.
         left_over = [at for at in left_over if at not in run and not barrier.against(placed[at])]
-        if not run:
-            break
     return kept
 
 
-def _inverted(placed: Sequence[Placed], order: Sequence[int]) -> bool:
+def _inverted(placed: Sequence[Placed]) -> bool:
     """Say whether any two are in another order."""
-    barrier = _Barrier([placed[at] for at in order])
-    return any(barrier.against(placed[at]) for at in order)
+    barrier = _Barrier(placed)
+    return any(barrier.against(one) for one in placed)
 
 
 class _Barrier:

@@ -67,29 +67,30 @@ class Pairing:
                 break
             self._join(one, other)
             start += 1
-        lefts, rights = lefts[start:], rights[start:]
-        if lefts and rights:
-            self._by_question(lefts, rights, left.lane)
-            lefts, rights = self._unwrapped(lefts, rights)
-            self._by_meaning(lefts, rights)
-            self._by_content(lefts, rights, left.lane)
-            self._in_gaps(lefts, rights, left.lane, lambda node: (node.kind, node.name))
-        pairs = [
-            (child, child.mate) for child in left.children if child.mate is not None and child.mate.parent is right
-        ]
+        if start < len(lefts) and start < len(rights):
+            self._rest(lefts[start:], rights[start:], left.lane)
+        pairs = paired_children(left)
         for one, other in order.moved(pairs, left.lane) if start < len(pairs) else ():
             one.moved = other.moved = one.moved or "order"
         for one, other in order.checked_late(pairs, (left, right)):
             one.moved = other.moved = one.moved or "order"
 
-    def _by_question(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str) -> None:
-        """Pair what asked the same. What was asked once on each side is sure, and the others stand between those."""
+    def _rest(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str) -> None:
+        """Pair siblings, beginning with what is sure: what was asked once on each side. The others stand between."""
         asked = Counter(node.question for node in lefts), Counter(node.question for node in rights)
         once = {found for found, times in asked[0].items() if times == 1 == asked[1][found]}
         self._pair_by(lefts, rights, lambda node: node.question if node.question in once else None)
-        self._in_gaps(lefts, rights, lane, lambda node: (node.question, node.answer, node.lane))
-        self._in_gaps(lefts, rights, lane, lambda node: (node.question, node.answer))
-        self._pair_by(lefts, rights, lambda node: node.question)
+        gaps = _Gaps(lefts, rights, lane, self._join)
+        gaps.align(lambda node: (node.question, node.answer, node.lane))
+        gaps.align(lambda node: (node.question, node.answer))
+        self._pair_by(*gaps.left_over(), lambda node: node.question)
+        inner = self._unwrapped(lefts, rights)
+        if inner is not None:
+            gaps = _Gaps(*inner, lane, self._join)
+        self._by_meaning(*gaps.left_over())
+        gaps.align(lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None)
+        self._renamed(gaps)
+        gaps.align(lambda node: (node.kind, node.name))
 
     def _pair_by(
         self, lefts: Iterable[Node], rights: Iterable[Node], key: Callable[[Node], Hashable], why: str = ""
@@ -105,80 +106,60 @@ class Pairing:
                 for one, other in _matched(ones, others):
                     self._join(one, other, why)
 
-    def _unwrapped(self, lefts: Sequence[Node], rights: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-        """Look into spans that were put around what stood here by itself, and pair what is in them."""
+    def _unwrapped(self, lefts: Sequence[Node], rights: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
+        """Look into spans that were put around what stood here by itself, and pair what is in them.
+
+        Return the siblings with what is in such spans in their place; None where there is none.
+        """
         nodes = [list(lefts), list(rights)]
         for side in (0, 1):
-            again = True
-            while again:
-                again = False
-                wanted = {node.question for node in nodes[1 - side] if node.mate is None}
-                for node in [one for one in nodes[side] if one.mate is None and one.children and one.moved != "wraps"]:
-                    inside = [child for child in node.children if child.question in wanted]
-                    if wanted and inside and len(inside) >= _WRAPPED_MIN * len(node.children):
-                        at = nodes[side].index(node)
-                        nodes[side][at + 1 : at + 1] = node.children
-                        node.moved, again = "wraps", True
-            if any(node.moved == "wraps" for node in nodes[side]):
-                self._pair_by(nodes[0], nodes[1], lambda node: None if node.moved == "wraps" else node.question)
-        return tuple([node for node in group if node.moved != "wraps"] for group in nodes)  # type: ignore[return-value]
+            wanted = {node.question for node in nodes[1 - side] if node.mate is None}
+            at = 0
+            while wanted and at < len(nodes[side]):
+                node = nodes[side][at]
+                among = sum(child.question in wanted for child in node.children) if node.mate is None else 0
+                if among and among >= _WRAPPED_MIN * len(node.children):
+                    node.moved = "wraps"
+                    nodes[side][at : at + 1] = node.children  # which may have others in them
+                else:
+                    at += 1
+        if (
+            len(nodes[0]) == len(lefts)
+            and len(nodes[1]) == len(rights)
+            and not any(node.moved == "wraps" for node in (*lefts, *rights))
+        ):
+            return None
+        self._pair_by(nodes[0], nodes[1], lambda node: node.question)
+        return nodes[0], nodes[1]
 
     def _by_meaning(self, lefts: Sequence[Node], rights: Sequence[Node]) -> None:
         """Pair questions that are written otherwise and mean the same."""
-        asked = [{(node.kind, node.name) for node in side if node.mate is None} for side in (lefts, rights)]
+        asked = [{(node.kind, node.name) for node in side} for side in (lefts, rights)]
         both = asked[0] & asked[1]
-        if not both:
-            return
         means: dict[int, Any] = {}
         for nodes, meaning in zip((lefts, rights), self._meanings, strict=True):
             for node in nodes:
-                if node.mate is None and (node.kind, node.name) in both:
-                    means[id(node)] = meaning(node)
-        for side in (lefts, rights):
-            for node in side:
-                if means.get(id(node)) is not None:
-                    node.question = means[id(node)]
-        self._pair_by(lefts, rights, lambda node: means.get(id(node)))
+                if (node.kind, node.name) in both and (found := meaning(node)) is not None:
+                    means[id(node)] = node.question = found
+        if means:
+            self._pair_by(lefts, rights, lambda node: means.get(id(node)))
 
-    def _by_content(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str) -> None:
-        """Pair what was answered the same and has the same in it, where the question or only the name changed."""
-        self._in_gaps(
-            lefts, rights, lane, lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None
-        )
-        if all(node.mate is not None for node in lefts) or all(node.mate is not None for node in rights):
-            return
+    def _renamed(self, gaps: _Gaps) -> None:
+        """Pair what was asked and answered the same under another name."""
+        sides = gaps.left_over()
+        names = [{(node.kind, node.name) for node in side} for side in sides]
         rest: dict[int, Any] = {}
-        for nodes, nameless in zip((lefts, rights), self._nameless, strict=True):
-            for node in nodes:
-                if node.mate is None and _says_much(node):
+        for side, nameless in enumerate(self._nameless):
+            for node in sides[side]:
+                if (node.kind, node.name) not in names[1 - side] and _says_much(node):
                     rest[id(node)] = nameless(node)
 
         def renamed(node: Node) -> Hashable:
             found = rest.get(id(node))
             return None if found is None else (node.kind, found, inside(node))
 
-        self._in_gaps(lefts, rights, lane, renamed, "name")
-
-    def _in_gaps(
-        self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, token: Callable[[Node], Hashable], why: str = ""
-    ) -> None:
-        """Pair what has the same token and stands in the same place between others that are paired, in order."""
-        if all(node.mate is not None for node in lefts) or all(node.mate is not None for node in rights):
-            return
-        pairs = [(node, node.mate) for node in lefts if node.mate is not None]
-        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-        firm = [pair for pair in pairs if id(pair[0]) not in gone]
-        left_gaps, right_gaps = (
-            _gaps(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-            for side, nodes in enumerate((lefts, rights))
-        )
-        for place, ones in left_gaps.items():
-            others = right_gaps.get(place, [])
-            ones, others = ([node for node in side if token(node) is not None] for side in (ones, others))
-            for block in aligned([token(node) for node in ones], [token(node) for node in others]):
-                if block.same:
-                    for step in range(block.left_end - block.left):
-                        self._join(ones[block.left + step], others[block.right + step], why)
+        if rest:
+            gaps.align(renamed, "name")
 
     def _elsewhere(self) -> None:
         """Pair what is left over in different places of the tree, and is the same."""
@@ -199,6 +180,77 @@ class Pairing:
                 if others:
                     self._join(node, others.pop(), "parent")
                     self._work()
+
+
+class _Gaps:
+    """What has no mate yet, in the places between siblings that are paired and in order."""
+
+    def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
+        self._join = join
+        pairs = [(node, node.mate) for node in lefts if node.mate is not None]
+        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
+        firm = [pair for pair in pairs if id(pair[0]) not in gone]
+        left, right = (
+            _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
+            for side, nodes in enumerate((lefts, rights))
+        )
+        self._gaps = [(ones, right.get(place, [])) for place, ones in left.items()]
+        self._gaps += [([], others) for place, others in right.items() if place not in left]
+
+    def left_over(self) -> tuple[list[Node], list[Node]]:
+        """Return what has no mate, of both sides."""
+        left, right = ([node for gap in self._gaps for node in gap[side] if node.mate is None] for side in (0, 1))
+        return left, right
+
+    def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
+        """Pair what has the same token, in order and within its gap; what is paired divides the gap."""
+        gaps = []
+        for gap in self._gaps:
+            ones, others = ([node for node in side if node.mate is None] for side in gap)
+            if not ones or not others:
+                gaps.append((ones, others))
+                continue
+            lefts, rights = ([(node, token(node)) for node in side] for side in (ones, others))
+            common = {found for _, found in lefts if found is not None} & {found for _, found in rights}
+            if not common:
+                gaps.append((ones, others))
+                continue
+            lefts, rights = ([pair for pair in side if pair[1] in common] for side in (lefts, rights))
+            pairs = []
+            for block in aligned([found for _, found in lefts], [found for _, found in rights]):
+                if block.same:
+                    for step in range(block.left_end - block.left):
+                        pairs.append((lefts[block.left + step][0], rights[block.right + step][0]))
+            for one, other in pairs:
+                self._join(one, other, why)
+            gaps += _divided(ones, others, pairs)
+        self._gaps = gaps
+
+
+def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
+    """Return what has no mate, by the last firm one before it."""
+    found: dict[int, list[Node]] = {}
+    place = -1
+    for node in nodes:
+        place = firm.get(id(node), place)
+        if node.mate is None:
+            found.setdefault(place, []).append(node)
+    return found
+
+
+def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tuple[list[Node], list[Node]]]:
+    """Return what lies between pairs, which are in order on both sides."""
+    found: list[tuple[list[Node], list[Node]]] = [([], [])]
+    for side, nodes in enumerate((ones, others)):
+        firm = {id(pair[side]): number for number, pair in enumerate(pairs, 1)}
+        place = 0
+        for node in nodes:
+            place = firm.get(id(node), place)
+            while place >= len(found):
+                found.append(([], []))
+            if id(node) not in firm:
+                found[place][side].append(node)
+    return found
 
 
 def paired_children(left: Node) -> list[Pair]:
@@ -239,17 +291,6 @@ def _whole(node: Node) -> Hashable:
 
 def _asked(node: Node) -> Hashable:
     return node.question if node.kind in _CALLS else None
-
-
-def _gaps(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
-    """Return what has no mate, by the last firm one before it."""
-    found: dict[int, list[Node]] = {}
-    place = -1
-    for node in nodes:
-        place = firm.get(id(node), place)
-        if node.mate is None:
-            found.setdefault(place, []).append(node)
-    return found
 
 
 def _matched(lefts: list[Node], rights: list[Node]) -> list[Pair]:

@@ -62,7 +62,9 @@ class Source:
         return value
 
     def meaning(self, node: Node) -> Any:
-        """Return what a question comes down to, without ids, and what the user calls volatile."""
+        """Return a question without ids, and without what the user calls volatile; None where that leaves all of it."""
+        if node.kind != "model" and not self._paths and not self._normalisers:
+            return None
         event = self._event(node.seq)
         if event is None:
             return None
