@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": "record a small real agent, and show what can be done with it",
     "ls": "list runs, newest first",
     "show": "show the timeline of a run, its state at an event, or one event",
+    "diff": "compare two runs: what differs, what came first, what follows from it",
     "tail": "follow a run while it happens",
     "replay": "play back the recorded outcome of a run, or run its code again, answered from the tape",
     "fork": "run a program from its tape up to an event, and live from there",
@@ -47,7 +48,7 @@ COMMANDS = {
 }
 GROUPS = {
     "Record": ("record", "demo"),
-    "Look": ("ls", "show", "tail", "query"),
+    "Look": ("ls", "show", "diff", "tail", "query"),
     "Replay and prove": (
         "replay",
         "debug",

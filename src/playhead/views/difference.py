@@ -11,7 +11,7 @@ from typing import Any, Final
 from playhead import _limits
 from playhead.event.keys import canonical
 from playhead.views.alignment import Block, aligned
-from playhead.views.words import hunks, plain, words
+from playhead.views.words import hunks, is_patch, lines, plain, words
 
 
 class _Absent:
@@ -46,14 +46,17 @@ class Change:
         return Change(self.right_path, self.right, self.left, self.path)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON; a side that is not there is left out, and texts have their difference in words too."""
-        found = {"path": self.path}
+        """Return it as JSON, without a side that is not there; texts also by the words that differ, patches by the lines."""
+        found: dict[str, Any] = {"path": self.path}
         if self.left is not ABSENT:
             found["left"] = self.left
         if self.right is not ABSENT:
             found["right"] = self.right
         if type(self.left) is str and type(self.right) is str:
-            found["words"] = " ".join(plain(line) for line in hunks(words(self.left, self.right)))
+            if is_patch(self.left) or is_patch(self.right):
+                found["lines"] = lines(self.left, self.right)
+            else:
+                found["words"] = " ".join(plain(line) for line in hunks(words(self.left, self.right)))
         return found
 
 

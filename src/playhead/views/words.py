@@ -18,6 +18,8 @@ Part = str | tuple[str, str]  # text, or text with a style, as the command line 
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_PATCH = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} |@@ -)")
+_CONTEXT_LINES = 3
 _CONTEXT_WORDS = 6
 _CONTEXT_CHARACTERS_MAX = 48
 _PIECE_CHARACTERS_MAX = 90  # of one removed or added piece that is shown; of a longer one the ends are
@@ -122,6 +124,33 @@ def _is_glue(text: str) -> bool:
     if len(text) > _GLUE_CHARACTERS_MAX or "\n" in text:
         return False
     return text.isspace() or not any(letter.isspace() for letter in text)
+
+
+def is_patch(text: str) -> bool:
+    """Say whether a text is a patch, which is read line by line."""
+    return _PATCH.match(text) is not None
+
+
+def lines(left: str, right: str) -> list[str]:
+    """Return how one text becomes the other by lines: `@@` where in the left one, then ` `, `-` or `+` and the line."""
+    lefts, rights = left.splitlines(), right.splitlines()
+    found: list[str] = []
+    shown = -1  # the last line of the left text that is there already
+    blocks = aligned(lefts, rights)
+    for block in blocks:
+        if block.same:
+            continue
+        start = max(shown + 1, block.left - _CONTEXT_LINES)
+        if start > shown + 1 or not found:
+            found.append(f"@@ line {start + 1} @@")
+        found += [f" {line}" for line in lefts[start : block.left]]
+        found += [f"-{line}" for line in lefts[block.left : block.left_end]]
+        found += [f"+{line}" for line in rights[block.right : block.right_end]]
+        shown = min(len(lefts), block.left_end + _CONTEXT_LINES) - 1
+        after = next((one for one in blocks if one.same and one.left == block.left_end), None)
+        shown = min(shown, after.left_end - 1) if after is not None else block.left_end - 1
+        found += [f" {line}" for line in lefts[block.left_end : shown + 1]]
+    return found
 
 
 # How it is shown.

@@ -40,7 +40,11 @@ class Together:
 
 
 def tool(name: str, input: Any = None, output: Any = "ok", *inside: Any, status: str = "ok") -> Part:
-    closing = {"status": status, "output": output} if status == "ok" else {"status": status, "error": {"type": "E", "message": str(output)}}
+    closing = (
+        {"status": status, "output": output}
+        if status == "ok"
+        else {"status": status, "error": {"type": "E", "message": str(output)}}
+    )
     return Part("tool.called", {"name": name, "input": input}, closing, inside)
 
 

@@ -28,9 +28,10 @@ def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tup
     """Compare, check that the other way round mirrors it, and return what differs."""
     found, mirror = diffed(left, right, **options), diffed(right, left, **options)
     turned = {"added": "removed", "removed": "added"}
-    assert [(turned.get(one.type, one.type), one.cause, one.right_seq, one.left_seq, one.deviation_point) for one in mirror.deviations] == [
-        (one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations
-    ]
+    assert [
+        (turned.get(one.type, one.type), one.cause, one.right_seq, one.left_seq, one.deviation_point)
+        for one in mirror.deviations
+    ] == [(one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations]
     for one, other in zip(found.deviations, mirror.deviations, strict=True):
         assert [change.mirrored() for change in other.changes] == one.changes
     return told(found)
@@ -162,12 +163,19 @@ def test_a_step_that_was_added_takes_what_is_in_it_along() -> None:
     right = run(tool("a"), step("new", tool("x"), step("deep", tool("y"))), tool("b"), run="run_b")
     found = diffed(left, right)
     both_ways(left, right)
-    assert told(found) == [("added", None, "new"), ("added", "follows", "x"), ("added", "follows", "deep"), ("added", "follows", "y")]
+    assert told(found) == [
+        ("added", None, "new"),
+        ("added", "follows", "x"),
+        ("added", "follows", "deep"),
+        ("added", "follows", "y"),
+    ]
 
 
 def test_a_retry_that_was_not_needed_is_one_removal() -> None:
     failed, fine = tool("fetch", {}, "timeout", status="error"), tool("fetch", {}, "page")
-    assert both_ways(run(failed, fine, tool("end")), run(fine, tool("end"), run="run_b")) == [("removed", None, "fetch")]
+    assert both_ways(run(failed, fine, tool("end")), run(fine, tool("end"), run="run_b")) == [
+        ("removed", None, "fetch")
+    ]
 
 
 def test_identical_questions_are_compared_in_their_order() -> None:
@@ -178,17 +186,36 @@ def test_identical_questions_are_compared_in_their_order() -> None:
 
 def test_the_ids_that_a_provider_gives_are_no_difference() -> None:
     def story(call: str, answer: str, run_id: str) -> list[Event]:
-        asked = {"id": answer, "object": "chat.completion", "created": len(answer), "choices": [{"message": {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}]}
+        asked = {
+            "id": answer,
+            "object": "chat.completion",
+            "created": len(answer),
+            "choices": [
+                {
+                    "message": {
+                        "role": "assistant",
+                        "tool_calls": [{"id": call, "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+                    }
+                }
+            ],
+        }
         messages = [{"role": "user", "content": "go"}]
         later = [*messages, asked["choices"][0]["message"], {"role": "tool", "tool_call_id": call, "content": "1"}]  # type: ignore[index]
-        return run(model({"messages": messages}, asked), model({"messages": later}, {"id": "x" + answer, "object": "o", "text": "done"}), run=run_id)
+        return run(
+            model({"messages": messages}, asked),
+            model({"messages": later}, {"id": "x" + answer, "object": "o", "text": "done"}),
+            run=run_id,
+        )
 
     assert both_ways(story("call_a", "cmpl-1", "run_a"), story("call_b", "cmpl-22", "run_b")) == []
 
 
 def test_what_is_given_to_a_tool_is_compared_with_its_ids() -> None:
     def said(id: str) -> dict[str, Any]:
-        return {"type": "message", "content": [{"type": "tool_use", "id": "t", "name": "get", "input": {"id": id, "type": "user"}}]}
+        return {
+            "type": "message",
+            "content": [{"type": "tool_use", "id": "t", "name": "get", "input": {"id": id, "type": "user"}}],
+        }
 
     left, right = run(model("q", said("7"))), run(model("q", said("8")), run="run_b")
     assert both_ways(left, right) == [("changed", "output_changed", "gpt-5")]
@@ -201,7 +228,12 @@ def test_a_changed_prompt_is_named_by_its_path_and_its_words() -> None:
     (one,) = diffed(left, right).deviations
     assert (one.type, one.cause) == ("changed", "input_changed")
     assert one.as_dict()["changes"] == [
-        {"path": "/request/messages/0/content", "left": "Fix the login", "right": "Fix the logout", "words": "Fix the [-login-] {+logout+}"}
+        {
+            "path": "/request/messages/0/content",
+            "left": "Fix the login",
+            "right": "Fix the logout",
+            "words": "Fix the [-login-] {+logout+}",
+        }
     ]
 
 
@@ -217,20 +249,41 @@ def test_what_is_ignored_is_not_compared() -> None:
 
 def test_numbers_that_are_the_same_are_no_difference_and_true_is_not_one() -> None:
     assert both_ways(run(tool("a", {}, [1, 2.0])), run(tool("a", {}, [1.0, 2]), run="run_b")) == []
-    assert both_ways(run(tool("a", {}, 1)), run(tool("a", {}, True), run="run_b")) == [("changed", "output_changed", "a")]
+    assert both_ways(run(tool("a", {}, 1)), run(tool("a", {}, True), run="run_b")) == [
+        ("changed", "output_changed", "a")
+    ]
 
 
 def test_the_setting_is_told_beside_and_is_no_deviation() -> None:
-    left = run(effect("/a"), git={"commit": "1", "branch": "main"}, environment={"packages": {"openai": "1"}}, policy={"digest": "x"})
-    right = run(effect("/b"), git={"commit": "2", "branch": "main"}, environment={"packages": {"openai": "2"}}, policy={"digest": "y"}, run="run_b")
+    left = run(
+        effect("/a"),
+        git={"commit": "1", "branch": "main"},
+        environment={"packages": {"openai": "1"}},
+        policy={"digest": "x"},
+    )
+    right = run(
+        effect("/b"),
+        git={"commit": "2", "branch": "main"},
+        environment={"packages": {"openai": "2"}},
+        policy={"digest": "y"},
+        run="run_b",
+    )
     found = diffed(left, right)
     assert found.identical is True
-    assert {change.path for change in found.config} == {"/git/commit", "/packages/openai", "/policy/digest", "/effects/file.written/0"}
+    assert {change.path for change in found.config} == {
+        "/git/commit",
+        "/packages/openai",
+        "/policy/digest",
+        "/effects/file.written/0",
+    }
 
 
 def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
     def story(temperature: float, prompt: str, model_name: str) -> list[Any]:
-        request = {"temperature": temperature, "messages": [{"role": "system", "content": prompt}, {"role": "user", "content": "x"}]}
+        request = {
+            "temperature": temperature,
+            "messages": [{"role": "system", "content": prompt}, {"role": "user", "content": "x"}],
+        }
         return [model(request, "ok", model_name)]
 
     found = diffed(run(*story(0.0, "Be kind", "a")), run(*story(0.7, "Be curt", "b"), run="run_b"))
@@ -243,10 +296,21 @@ def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_
     right = run(step("x"), run="run_b")
     assert diffed(left, right).durations is None
     one = run(together(tool("a"), tool("b"), ends=[0, 1]))
-    other = run(together(tool("a"), *(tool(f"c{number}") for number in range(30)), unfinished(tool("b")), ends=[*range(30, 0, -1), 31, 0]), run="run_b")
+    other = run(
+        together(
+            tool("a"),
+            *(tool(f"c{number}") for number in range(30)),
+            unfinished(tool("b")),
+            ends=[*range(30, 0, -1), 31, 0],
+        ),
+        run="run_b",
+    )
     found = diffed(one, other, durations=True).durations
     assert found is not None
-    assert [(entry["name"], entry["unknown"]) for entry in found if entry["kind"] == "tool"] == [("a", False), ("b", True)]
+    assert [(entry["name"], entry["unknown"]) for entry in found if entry["kind"] == "tool"] == [
+        ("a", False),
+        ("b", True),
+    ]
 
 
 def test_what_cannot_be_compared_is_an_error_and_never_no_difference() -> None:
@@ -268,12 +332,20 @@ def test_foreign_data_with_orphans_double_ids_and_circles_is_compared() -> None:
 
 
 parts = st.recursive(
-    st.builds(tool, st.sampled_from("abc"), st.integers(0, 2), st.integers(0, 2), status=st.sampled_from(["ok", "error"]))
+    st.builds(
+        tool, st.sampled_from("abc"), st.integers(0, 2), st.integers(0, 2), status=st.sampled_from(["ok", "error"])
+    )
     | st.builds(note, st.sampled_from("xyz"))
     | st.builds(policy, st.sampled_from("pq"), st.sampled_from(["allow", "deny"]))
     | st.builds(lambda part: unfinished(part), st.builds(tool, st.sampled_from("abc")))
-    | st.builds(lambda one, other: together(one.on("0.1"), other.on("0.2")), st.builds(tool, st.sampled_from("ab")), st.builds(tool, st.sampled_from("ab"))),
-    lambda inner: st.builds(lambda name, inside: step(name, *inside), st.sampled_from("st"), st.lists(inner, max_size=4)),
+    | st.builds(
+        lambda one, other: together(one.on("0.1"), other.on("0.2")),
+        st.builds(tool, st.sampled_from("ab")),
+        st.builds(tool, st.sampled_from("ab")),
+    ),
+    lambda inner: st.builds(
+        lambda name, inside: step(name, *inside), st.sampled_from("st"), st.lists(inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

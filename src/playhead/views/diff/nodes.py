@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead.errors import MissingContent
 from playhead.event.envelope import Event
-from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED
+from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.views.diff import content
 from playhead.views.diff.content import ResolveValue
 from playhead.views.points import mapping, written
@@ -188,6 +188,9 @@ class _Reading:
         elif kind == "effect.observed":
             what, target = str(data.get("what")), str(data.get("target"))
             self._effects.append((event.parent, f"{what} {target}", event.lane, self._when(event)))
+        elif kind == "gap.noted" and data.get("reason") not in tuple(UNSEEN):
+            lost = data.get("count", 1)
+            side.problems.append((event.seq, f"{lost} lost when it was recorded: {data.get('reason')}"))
 
     def _node(self, event: Event) -> Node:
         node = Node(event, len(self._side.nodes), self._when(event))

@@ -32,6 +32,7 @@ class Setting:
         self._tools: dict[str, None] = {}
         self._parameters: dict[str, list[Any]] = {}
         self._effects: dict[str, dict[str, None]] = {}
+        self._code: dict[str, Any] = {}
         self._files: dict[str, Any] = {}
         self._variables: dict[str, Any] = {}
         self._written: dict[str, Any] = {}
@@ -63,6 +64,7 @@ class Setting:
             "parameters": {name: sorted(values, key=repr) for name, values in sorted(self._parameters.items())},
             "system_prompts": list(self._prompts),
             "tools_offered": sorted(self._tools),
+            "code": self._code,
             "variables_read": self._variables,
             "files_read": self._files,
             "files_written": self._written,
@@ -74,6 +76,7 @@ class Setting:
         entry, sdk = mapping(data.get("entrypoint")), mapping(data.get("sdk"))
         git, policy = mapping(data.get("git")), mapping(data.get("policy"))
         environment = {**mapping(data.get("environment"))}
+        environment.pop("hash_seed", None)  # another one each time, unless somebody set it
         return {
             "name": data.get("name"),
             "agent": data.get("agent"),
@@ -123,10 +126,10 @@ class Setting:
             if group.get("of") == "os.environ":
                 for value in self._listed(group.get("values")):
                     self._variables.update(value)
-            elif group.get("of") in ("import", "open"):
+            elif (found := {"import": self._code, "open": self._files}.get(str(group.get("of")))) is not None:
                 for value in self._listed(group.get("values")):
                     if isinstance(path := value.get("path"), str):
-                        self._files.setdefault(path, value.get("digest") or value.get("size"))
+                        found.setdefault(path, value.get("digest") or value.get("size"))
 
     def _listed(self, value: Any) -> Iterator[dict[str, Any]]:
         """Yield the objects of a list, each as it was."""

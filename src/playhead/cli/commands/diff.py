@@ -1,0 +1,87 @@
+"""Compare two runs."""
+
+from __future__ import annotations
+
+import argparse
+
+from playhead import _limits
+from playhead._api.comparing import diff
+from playhead._api.reading import load
+from playhead.cli.altered import warn_if_altered
+from playhead.cli.arguments import add_run
+from playhead.cli.diff_text import print_beside, print_deviations, print_outcome
+from playhead.cli.output import Output, one_line
+from playhead.errors import UsageError
+from playhead.views.diff.comparison import Comparison, Deviation
+
+_TYPES = ("added", "removed", "changed", "moved")
+_CAUSES = ("input_changed", "output_changed", "status_changed", "follows")
+_NOUNS = ("run", "step", "model", "tool", "mcp", "http", "process", "policy", "artifact", "note", "output", "ci")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_run(parser, "left", help="the run to compare with, such as a good one: named as everywhere")
+    add_run(parser, "right", help="the run that is compared")
+    parser.add_argument("--only", metavar="WHAT", action="append", default=[],
+                        help="only these: a type, a cause, or model, tool, step, …; with commas")  # fmt: skip
+    parser.add_argument("--ignore", metavar="PATH", action="append", default=[],
+                        help="a field that is not compared, such as /output/time, * for any; repeatable")  # fmt: skip
+    parser.add_argument("--durations", action="store_true", help="also what took much longer, or shorter")
+    parser.add_argument("--all", action="store_true", help="also the fields of what follows from other deviations")
+    parser.add_argument("--limit", type=int, metavar="N", default=_limits.DIFF_ROWS_DEFAULT,
+                        help="at most so many deviations, 0 for all (%(default)s; --json: all)")  # fmt: skip
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs")
+    parser.epilog = (
+        "Exit code: 0 compared, 3 something could not be; with --exit-code 1 where something differs.\n\n"
+        "examples:\n"
+        "  playhead diff good bad\n"
+        "  playhead diff @last~1 @last --only model,tool\n"
+        "  playhead diff baseline.cassette @last --ignore '/output/*/timestamp' --exit-code\n"
+        "  playhead diff @last~1 @last --json | jq .headline"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    wanted = _wanted(args.only)
+    runs = [load(name, args.store) for name in (args.left, args.right)]
+    problems = [warn_if_altered(found, name, out) for found, name in zip(runs, (args.left, args.right), strict=True)]
+    with out.progress(None, "comparing"):
+        found = diff(*runs, ignore=args.ignore, durations=args.durations)
+    chosen = [one for one in found.deviations if _is_wanted(one, wanted)]
+    if out.json:
+        document = found.as_dict() if not wanted else Comparison(**{**vars(found), "deviations": chosen}).as_dict()
+        document["identical"] = found.identical
+        altered = next((problem for problem in problems if problem is not None), None)
+        document["problem"] = None if altered is None else altered.as_dict()["error"]
+        out.emit(document)
+    else:
+        for label, one in zip(("left ", "right"), runs, strict=True):
+            out.styled((f"{label}  ", "dim"), f"{one.id}  {one_line(one.name)}  {one.status}")
+        print_outcome(found, out)
+        print_deviations(found, chosen, args.limit, args.all, out)
+        print_beside(found, out)
+    if any(problems) or found.identical is None:
+        return 3
+    return 1 if args.exit_code and chosen else 0
+
+
+def _wanted(given: list[str]) -> set[str]:
+    named = {name.strip() for one in given for name in one.split(",") if name.strip()}
+    unknown = sorted(named.difference(_TYPES, _CAUSES, _NOUNS))
+    if unknown:
+        raise UsageError(
+            f"nothing in a diff is called {unknown[0]!r}",
+            hint=f"--only takes {', '.join((*_TYPES, *_CAUSES, *_NOUNS))}.",
+        )
+    return named
+
+
+def _is_wanted(one: Deviation, wanted: set[str]) -> bool:
+    """Say whether a deviation is of what was asked for: of each sort that was named, one must fit."""
+    for names, value in ((_TYPES, one.type), (_CAUSES, one.cause or ""), (_NOUNS, one.kind.partition(".")[0])):
+        named = wanted.intersection(names)
+        if named and value not in named:
+            return False
+    return True

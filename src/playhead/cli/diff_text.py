@@ -1,0 +1,199 @@
+"""Write how two runs differ: the outcome first, then where they part, then everything else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playhead import _limits
+from playhead.cli.output import Output, Part, one_line
+from playhead.views import prices, text
+from playhead.views.diff.comparison import Comparison, Deviation
+from playhead.views.difference import ABSENT, Change
+from playhead.views.words import hunks, is_patch, lines, shown, words
+
+_SIDE_BY_SIDE_MIN = 140  # columns of a terminal that has room for two texts
+_INDENT = "      "
+_SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "moved": (">", "cyan")}
+_CAUSES = {
+    "input_changed": "asked something else",
+    "output_changed": "same question, another answer",
+    "status_changed": "same question, another status",
+    "follows": "follows",
+}
+_MADE = {"output_changed": "came out otherwise", "status_changed": "ended otherwise"}
+_OWN = ("run", "step", "artifact.created", "output.written")
+_MOVES = {
+    "order": "in another order",
+    "parent": "in another place",
+    "wrapper": "inside of another span",
+    "name": "under another name",
+}
+_CONFIG_SHOWN = 20
+_VALUE_WIDTH = 60
+_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST_SHOWN = 12
+
+
+def print_outcome(found: Comparison, out: Output) -> None:
+    """Say whether the final output differs, and what that is."""
+    if found.identical is None:
+        out.styled(("could not tell", "bold yellow"), ": nothing differs of what could be compared")
+    elif found.identical:
+        out.styled(("no difference", "bold green"), " in what the two runs did and were answered")
+    elif found.output_differs is None:
+        out.styled(("the final output cannot be compared", "bold yellow"), ": one of the runs has no end")
+    elif found.output_differs:
+        out.styled(("the final output differs", "bold red"))
+        for one in found.deviations:
+            for change in one.changes if one.kind == "run" else ():
+                print_change(change, out)
+    else:
+        out.styled(("the final output is the same", "bold green"), ", the way there is not")
+
+
+def print_deviations(found: Comparison, chosen: list[Deviation], limit: int, all_of_them: bool, out: Output) -> None:
+    """Write the headline, then each deviation; what follows from another has no fields unless all are asked for."""
+    if found.headline is not None:
+        out.styled(("first  ", "dim"), (one_line(_place(found.headline)), "bold"), "  ", _told(found.headline))
+        first = found.first
+        if first is not None and first is not found.headline:
+            out.styled(("before ", "dim"), one_line(_place(first)), "  ", _told(first))
+    origins = sum(one.cause != "follows" for one in found.deviations)
+    total = len(found.deviations)
+    if total:
+        follows = f", {total - origins:,} of them follow from others" if total > origins else ""
+        out.styled(("\n" + text.several(total, "deviation"), "bold"), follows)
+    for one in chosen[:limit] if limit else chosen:
+        sign, style = _SIGNS[one.type]
+        mark = "◆ " if one.deviation_point and out.unicode else "* " if one.deviation_point else "  "
+        out.styled((mark, "bold"), (sign, style), " ", one_line(_place(one)), "  ", (_told(one), "dim"))
+        if (one.cause != "follows" or all_of_them) and one.kind != "run":
+            for change in one.changes:
+                print_change(change, out)
+    if limit and len(chosen) > limit:
+        out.styled((f"  … {text.several(len(chosen) - limit, 'more deviation')}; --limit 0 shows all", "dim"))
+
+
+def print_change(change: Change, out: Output) -> None:
+    """Write one field: texts word by word, patches line by line, on a wide terminal side by side."""
+    left, right = change.left, change.right
+    path = (f"{_INDENT}{one_line(change.path or '/')}", "dim")
+    short = all(type(side) is str and len(side) <= _VALUE_WIDTH and "\n" not in side for side in (left, right))
+    if type(left) is str and type(right) is str and not short:
+        out.styled(path)
+        if is_patch(left) or is_patch(right):
+            for said in lines(left, right)[: _limits.DEVIATION_LINES_MAX]:
+                style = {"+": "green", "-": "red", "@": "cyan"}.get(said[:1], "")
+                out.styled(_INDENT, "  ", (one_line(said), style))
+        elif out.terminal and out.width >= _SIDE_BY_SIDE_MIN:
+            _side_by_side(left, right, out)
+        else:
+            for line in hunks(words(left, right), min(_limits.DEVIATION_WIDTH_MAX, out.width - len(_INDENT) - 2)):
+                out.styled(_INDENT, "  ", *line)
+        return
+    was, now = (_value(side) for side in (left, right))
+    parts: list[Part] = [path, "  "]
+    if left is not ABSENT:
+        parts.append((f"- {was}", "red") if right is ABSENT else (was, "red"))
+    if right is not ABSENT:
+        parts += [" → ", (now, "green")] if left is not ABSENT else [(f"+ {now}", "green")]
+    out.styled(*parts)
+
+
+def print_beside(found: Comparison, out: Output) -> None:
+    """Write what is no deviation: the setting, what the runs took, and what could not be compared."""
+    if found.config:
+        out.styled("\n", ("ran with", "bold"), ", left → right")
+        for change in found.config[:_CONFIG_SHOWN]:
+            print_change(_setting(change), out)
+        if len(found.config) > _CONFIG_SHOWN:
+            out.styled((f"{_INDENT}… {len(found.config) - _CONFIG_SHOWN} more (--json)", "dim"))
+    out.styled("\n", ("took", "bold"))
+    for line in _metrics(found.metrics):
+        out.print(f"{_INDENT}{line}")
+    for entry in found.durations or ():
+        was, now = (text.duration(entry[name]) or "unknown" for name in ("left_us", "right_us"))
+        out.styled(_INDENT, ("duration", "dim"), f" {one_line(entry['path'])}  {was} → {now}")
+    if found.not_compared:
+        out.styled("\n", ("not compared", "bold yellow"))
+        for one in found.not_compared[:_CONFIG_SHOWN]:
+            out.print(f"{_INDENT}{one['side']}, event {one['seq']}: {one_line(one['why'])}")
+        if len(found.not_compared) > _CONFIG_SHOWN:
+            out.print(f"{_INDENT}… {len(found.not_compared) - _CONFIG_SHOWN} more (--json)")
+
+
+def _place(one: Deviation) -> str:
+    seqs = ["–" if seq is None else str(seq) for seq in (one.left_seq, one.right_seq)]
+    seq = seqs[0] if seqs[0] == seqs[1] else " → ".join(seqs)
+    noun = one.kind.partition(".")[0]
+    where = one.path.rpartition(" / ")[0]
+    return f"{seq}  {noun} {shown(one.name, 80)}" + (f"  in {shown(where, 80)}" if where else "")
+
+
+def _told(one: Deviation) -> str:
+    if one.type == "moved":
+        why = _MOVES.get(one.why, "moved")
+        return why if one.cause is None else f"{why}; {_CAUSES[one.cause]}"
+    if one.cause is None:
+        return one.type
+    said = (_MADE if one.kind in _OWN else _CAUSES).get(one.cause, _CAUSES[one.cause])
+    return said if one.type == "changed" else f"{one.type}, {said}"
+
+
+def _value(value: Any) -> str:
+    return "" if value is ABSENT else text.short(value, _VALUE_WIDTH)
+
+
+def _setting(change: Change) -> Change:
+    """Return what a run ran with as it is read: a digest by its beginning."""
+    sides = (f"{side[:_DIGEST_SHOWN]}…" if isinstance(side, str) and _DIGEST.fullmatch(side) else side
+             for side in (change.left, change.right))  # fmt: skip
+    return Change(change.path.replace("~1", "/").replace("~0", "~"), *sides)
+
+
+def _side_by_side(left: str, right: str, out: Output) -> None:
+    """Write two texts beside each other, what differs in colour."""
+    width = (out.width - len(_INDENT) - 5) // 2
+    pieces = words(left, right)
+    columns = []
+    for mine, style in (("removed", "red"), ("added", "green")):
+        laid: list[list[Part]] = [[]]
+        room = width
+        for piece in pieces:
+            if piece.how not in ("same", mine):
+                continue
+            for number, line in enumerate(piece.text.split("\n")):
+                if number:
+                    laid.append([])
+                    room = width
+                for word in text.wrap(one_line(line), room, fold=True) if line else ():
+                    if text.cells(word) > room:
+                        laid.append([])
+                        room = width
+                    laid[-1].append((word, style) if piece.how == mine else word)
+                    room -= text.cells(word)
+                    if room <= 0:
+                        laid.append([])
+                        room = width
+        columns.append(laid)
+    for number in range(min(max(map(len, columns)), _limits.DEVIATION_LINES_MAX)):
+        one, other = (column[number] if number < len(column) else [] for column in columns)
+        taken = sum(text.cells(part if isinstance(part, str) else part[0]) for part in one)
+        out.styled(_INDENT, *one, " " * max(0, width - taken), ("  │  " if out.unicode else "  |  ", "dim"), *other)
+
+
+def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
+    told = []
+    for name, label in (("model_calls", "calls to models"), ("tool_calls", "calls to tools")):
+        told.append(f"{label}: {_both(found[name], text.number)}")
+    told.append(f"tokens in: {_both(found['tokens_input'], text.number)}")
+    told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
+    told.append(f"time: {_both(found['duration_us'], text.duration)}")
+    told.append(f"cost: {_both(found['cost'], prices.money)}")
+    return [line for line in told if not line.endswith((": 0", ": unknown"))]
+
+
+def _both(one: dict[str, Any], write: Any) -> str:
+    left, right = ("unknown" if one[side] is None else write(one[side]) for side in ("left", "right"))
+    return left if left == right else f"{left} → {right}"

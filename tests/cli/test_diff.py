@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import HOSTILE
+
+import playhead
+from playhead.store import layout
+
+
+@playhead.tool(effects=["read"])
+def price(item: str) -> Any:
+    return PRICES[item]
+
+
+PRICES: dict[str, Any] = {}
+
+
+def shop(store: Path, **prices: Any) -> str:
+    PRICES.update(apple=2, bread=3)
+    PRICES.update(prices)
+    with playhead.record("shop", input={"budget": 20}, store=store) as run:
+        with playhead.step("look"):
+            found = {item: price(item) for item in ("apple", "bread")}
+        playhead.artifact("order.patch", f"--- a\n+++ b\n@@ -1 +1 @@\n-0\n+{found['apple']}\n", role="patch")
+        run.output = {"cheapest": min(found.values(), key=str)}
+        return run.id
+
+
+def test_the_outcome_comes_first_then_where_the_runs_part(ask, store):
+    shop(store)
+    shop(store, apple=9)
+    said = ask("diff", "@last~1", "@last")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[2] == "the final output differs"
+    assert lines[3].split() == ["/output/cheapest", "2", "→", "3"]
+    assert lines[4] == "first  2  tool price  in shop / look  same question, another answer"
+    assert "      /output  2 → 9" in lines
+    assert "3 deviations, 2 of them follow from others" in lines
+
+
+def test_a_patch_is_shown_line_by_line(ask, store):
+    shop(store)
+    shop(store, apple=9)
+    out = ask("diff", "@last~1", "@last", "--only", "artifact", "--all").out
+    assert "-+2" in out
+    assert "++9" in out
+    assert "tool price" not in out.partition("deviations")[2]
+
+
+def test_json_has_the_shape_that_scripts_rely_on(ask, store):
+    left, right = shop(store), shop(store, apple=9)
+    found = ask("diff", left, right, "--json").json
+    assert (found["left"], found["right"], found["identical"]) == (left, right, False)
+    assert found["headline"] == found["deviations"][0]
+    assert found["deviations"][0] == {
+        "type": "changed",
+        "cause": "output_changed",
+        "kind": "tool",
+        "name": "price",
+        "path": "shop / look / price",
+        "left_seq": 2,
+        "right_seq": 2,
+        "changes": [{"path": "/output", "left": 2, "right": 9}],
+        "deviation_point": True,
+    }
+    assert found["metrics"]["tool_calls"] == {"left": 2, "right": 2, "delta": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 0), (["--exit-code"], 1), (["--exit-code", "--only", "model"], 0), (["--exit-code", "--ignore", "/output"], 1)]
+)  # fmt: skip
+def test_the_exit_code_tells_of_differences_only_where_it_is_asked_to(ask, store, options, code):
+    shop(store)
+    shop(store, apple=9)
+    assert ask("diff", "@last~1", "@last", *options).code == code
+
+
+def test_two_runs_that_did_the_same_are_said_to(ask, store):
+    shop(store)
+    shop(store)
+    said = ask("diff", "@last~1", "@last", "--exit-code", "--ignore", "/digest")
+    assert (said.code, said.out.splitlines()[2]) == (0, "no difference in what the two runs did and were answered")
+
+
+def test_bad_questions_say_what_can_be_asked(ask, store):
+    shop(store)
+    said = ask("diff", "@last", "@last", "--only", "tols")
+    assert (said.code, "nothing in a diff is called 'tols'" in said.err, "tool" in said.err) == (2, True, True)
+    assert ask("diff", "@last", "nothing").code == 2
+    said = ask("diff", "@last", "@last", "--ignore", "output")
+    assert (said.code, "not a path" in said.err) == (2, True)
+
+
+def test_a_run_that_cannot_be_read_is_no_empty_diff(ask, store):
+    left, right = shop(store), shop(store)
+    path = layout.timeline(layout.run_dir(store, right))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b"{torn}\n", *lines[2:]]))
+    said = ask("diff", left, right, "--json")
+    assert (said.code, said.json["error"]["code"]) == (3, "not_comparable")
+
+
+def test_an_altered_run_is_compared_and_never_called_the_same(ask, store):
+    left, right = shop(store), shop(store)
+    path = layout.timeline(layout.run_dir(store, right))
+    path.write_bytes(path.read_bytes().replace(b'"output":2', b'"output":7'))
+    said = ask("diff", left, right)
+    assert said.code == 3
+    assert "this record was altered" in said.err
+    assert "/output  2 → 7" in said.out
+
+
+def test_lost_content_is_said_to_be_not_compared(ask, store):
+    runs = [shop(store, apple="x" * 40_000), shop(store, apple="y" * 40_000)]
+    for blob in layout.blobs_dir(store).rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    found = ask("diff", *runs, "--json")
+    assert found.code == 3 or found.json["deviations"]
+    assert found.json["not_compared"]
+
+
+def test_text_of_an_agent_is_not_acted_on(ask, store):
+    shop(store)
+    shop(store, apple=HOSTILE)
+    assert "\x1b" not in ask("diff", "@last~1", "@last", "--all").out
+
+
+def test_diff_in_python_names_the_first_deviation(store):
+    left, right = shop(store), shop(store, apple=9)
+    found = playhead.diff(left, right)
+    assert found
+    assert found.first is not None
+    assert (found.first.path, found.first.cause) == ("shop / look / price", "output_changed")
+    assert [(change.path, change.left, change.right) for change in found.first.changes] == [("/output", 2, 9)]
+    assert not playhead.diff(playhead.load(left), playhead.load(left))
