@@ -46,7 +46,7 @@ class Change:
         return Change(self.right_path, self.right, self.left, self.path)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON, without a side that is not there; texts also by the words that differ, patches by the lines."""
+        """Return it as JSON, without a side that is not there; texts also by words that differ, patches by lines."""
         found: dict[str, Any] = {"path": self.path}
         if self.left is not ABSENT:
             found["left"] = self.left

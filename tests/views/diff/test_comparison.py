@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.views.diff.stories import (
-    Part, diffed, effect, model, note, policy, run, step, together, told, tool, unfinished,
+    Part,
+    diffed,
+    effect,
+    model,
+    note,
+    policy,
+    run,
+    step,
+    together,
+    told,
+    tool,
+    unfinished,
 )  # fmt: skip
 
 from playhead.errors import NotComparable, UsageError
