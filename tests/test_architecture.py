@@ -42,7 +42,7 @@ SIDEWAYS = {
 }
 
 PUBLIC = [
-    "AskedAlone", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "InFlight", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
+    "AskedAlone", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "InFlight", "Moment", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
     "add_secret", "agent", "artifact", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "resume", "runs", "step",
     "tool", "uninstall", "unwrap", "verify", "wrap",

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from playhead.replay.readiness import Readiness
     from playhead.replay.stepping import Stepped
     from playhead.views.diff.comparison import Comparison, Deviation
+    from playhead.views.moments import Moment
 
 _WHERE = {
     "AskedAlone": "playhead.replay.models.isolated",
@@ -67,6 +68,7 @@ _WHERE = {
     "EnvelopeMismatch": "playhead.errors",
     "Event": "playhead.event.envelope",
     "InFlight": "playhead.errors",
+    "Moment": "playhead.views.moments",
     "NotComparable": "playhead.errors",
     "NotReplayable": "playhead.errors",
     "PlaybackResult": "playhead.replay.playback",
@@ -117,6 +119,7 @@ __all__ = [
     "EnvelopeMismatch",
     "Event",
     "InFlight",
+    "Moment",
     "NotComparable",
     "NotReplayable",
     "PlaybackResult",

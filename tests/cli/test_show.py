@@ -41,6 +41,43 @@ def test_the_timeline_tells_what_happened(ask, sample):
         assert expected in said.out, expected
 
 
+def test_a_step_is_named_and_shows_its_own_pack(ask, store):
+    with playhead.record("packs", store=store):
+        for name in ("one", "two", "three"):
+            with playhead.step(name):
+                playhead.context_pack({"for": name})
+                with playhead.model_call(
+                    provider="p",
+                    model="gpt-4o",
+                    request={"messages": [{"role": "user", "content": f"Do {name}.\nNow."}], "seed": 3},
+                ) as call:
+                    call.respond({"text": name}, usage={"input": 10, "output": 2})
+    for number, name in enumerate(("one", "two", "three"), 1):
+        found = ask("show", "@last", "--step", name, "--json").json
+        assert (found["context_pack"]["content"], found["model_calls"], found["seq"]) == (
+            {"for": name},
+            number,
+            number * 5,
+        )
+        assert found["messages"] == [{"role": "user", "content": f"Do {name}.\nNow."}]
+        assert found["cost"] > 0
+    shown = ask("show", "@last", "--at", "two").out
+    assert "after event 6 of" in shown
+    shown = ask("show", "@last", "--step", "two").out
+    assert "  user: Do two.\n    Now.\n  with seed=3\n" in shown
+    assert '"for": "two"' in shown
+    assert ask("show", "@last", "--step", "four").code == 2
+    assert ask("show", "@last", "--step", "one", "--at", "3").code == 2
+
+
+def test_moving_in_python_goes_back_and_forth(sample):
+    run = playhead.load(sample)
+    assert [run.at(seq).model_calls for seq in (11, 4, 0, 11)] == [2, 1, 0, 2]
+    assert run.at(11).steps == ["edit"]
+    with pytest.raises(playhead.PlayheadError, match="has no event 999"):
+        run.at(999)
+
+
 def test_children_are_indented_and_durations_stand_at_the_right_edge(ask, sample):
     lines = ask("show", "@last").out.splitlines()
     step = next(line for line in lines if "step plan" in line)
@@ -143,7 +180,7 @@ def test_the_state_at_an_event_knows_only_what_was_before(ask, sample):
     assert len(late["last_request"]["request"]["messages"]) == 2
     assert late["last_request"]["request"]["messages"][0]["content"].startswith("Please fix")
     shown = ask("show", "@last", "--at", "11").out
-    for title in ("open:", "last request: event", "last answer: event", "context pack: context_", "artifacts:"):
+    for title in ("open:", "prompt: event", "last answer: event", "context pack: context_", "artifacts:"):
         assert title in shown
 
 

@@ -79,7 +79,7 @@ def test_locals_are_as_they_were_when_recorded_and_back_and_forward_agree(
     assert variables(terminal.type(asked)) == there
     state = terminal.type("state")
     assert "question 1, total 10" in state
-    assert "last request" in state
+    assert "prompt: event" in state
     assert f"event {notes[0]['seq']} of" in terminal.type(f"goto {notes[0]['seq']}")
     assert variables(terminal.type("p (number, total)")) == "(0, 10)"
     assert "for number in range(3)" in terminal.type("n")  # pdb goes on from here

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.views.diff.stories import diffed
 
 from playhead.event.envelope import Event
 from playhead.event.kinds import PAYLOADS
+from playhead.views.moments import Moments
 from playhead.views.spans import tree
-from playhead.views.state import state_at
 from playhead.views.timeline import Timeline, window
 
 
@@ -40,6 +41,13 @@ class Story:
             )
         )
         return self
+
+
+def moment_at(events: list[Event], seq: int) -> Any:
+    moments = Moments(lambda number: events[number])
+    for event in events:
+        moments.take(event)
+    return moments.at(seq)
 
 
 def started() -> Story:
@@ -282,6 +290,7 @@ anything = st.recursive(
 
 kinds = st.sampled_from([*PAYLOADS, "my.own"])
 spans = st.sampled_from([None, "0", "1", "2"])
+fields = st.sampled_from(sorted({name for payload in PAYLOADS.values() for name in payload.__struct_fields__}))
 
 
 @given(st.lists(st.tuples(kinds, anything, spans, spans), max_size=12))
@@ -293,7 +302,17 @@ def test_no_line_however_wrong_its_data_breaks_the_views(entries):
     timeline.finish()
     for row in timeline.rows():
         row.as_dict()
-    state_at(story.events, len(entries))
+
+
+@given(st.lists(st.tuples(kinds, st.dictionaries(fields, anything, max_size=5), spans, spans), max_size=10))
+@settings(max_examples=60)
+def test_no_data_however_wrong_breaks_a_moment_or_a_diff(entries):
+    story = started()
+    for kind, data, span, parent in entries:
+        story.add(kind, data, span, parent)
+    moment_at(story.events, len(entries)).as_dict()
+    assert not diffed(story.events, story.events).deviations
+    diffed(story.events, story.events[:-1] or story.events, durations=True, ignore=["/output/x"]).as_dict()
 
 
 @pytest.mark.parametrize("kind", PAYLOADS)
@@ -413,4 +432,4 @@ def test_a_gap_that_loses_nothing_says_what_was_not_captured():
     assert [(row.status, row.detail) for row in timeline.rows()] == [
         ("unseen", "grpc h"), ("unseen", inside), ("unseen", "grpc h"), ("unseen", "something"), ("error", "2 lost")
     ]  # fmt: skip
-    assert state_at(story.events, 9).gaps == 1
+    assert moment_at(story.events, len(story.events) - 1).gaps == 1

@@ -19,9 +19,17 @@ from playhead._ids import is_run_id
 from playhead.capture.opening import open_recording
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope, hash_of
-from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadError, RunNotFound, UsageError
+from playhead.errors import (
+    Altered,
+    AmbiguousRun,
+    ArtifactNotFound,
+    MissingContent,
+    PlayheadError,
+    RunNotFound,
+    UsageError,
+)
 from playhead.event import kinds
-from playhead.event.envelope import Event, run_of
+from playhead.event.envelope import Event, parse, run_of
 from playhead.ledger.verify import Integrity, Verification
 from playhead.replay.playback import PlaybackResult, hashes_of, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
@@ -33,6 +41,7 @@ from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
 from playhead.store.reader import RunReader
+from playhead.views.moments import Moment, Moments
 from playhead.views.reads import LaneRead, reads_of
 
 
@@ -43,6 +52,7 @@ class Run:
         self.id = run
         self.store = store
         self._reader = RunReader(store, run)
+        self._moments: Moments | None = None
 
     def __repr__(self) -> str:
         return f"<playhead.Run {self.id}>"
@@ -92,6 +102,21 @@ class Run:
     def event(self, seq: int) -> Event:
         """Return one event, every value as it was."""
         return self._reader.event(seq)
+
+    def at(self, seq: int) -> Moment:
+        """Say how things stood right after an event; going to another one afterwards is quick, in a long run too."""
+        self._reader.line(seq)  # says which events there are, where this one is not
+        if self._moments is None:
+            self._moments = Moments(self._whole, settings_module.load().prices)
+        self._moments.follow(self._reader.events_from, seq)
+        return self._moments.at(seq)
+
+    def _whole(self, seq: int) -> Event:
+        """Return an event with every value as it was; as it was written where a value is gone, which `verify` says."""
+        try:
+            return self._reader.event(seq)
+        except MissingContent:
+            return parse(self._reader.line(seq))
 
     def reads(self) -> Iterator[LaneRead]:
         """Yield what the program was told by clocks, random numbers, variables and files, lane by lane in order."""

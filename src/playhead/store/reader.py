@@ -55,6 +55,18 @@ class RunReader:
         for line in self.lines():
             yield envelope.parse(line)
 
+    def events_from(self, seq: int) -> Iterator[Event]:
+        """Yield the events from one on, unresolved."""
+        while seq >= len(self._offsets):
+            before = len(self._offsets)
+            self._extend()
+            if len(self._offsets) == before:
+                return
+        for line in self.store.lines(self.id, self._offsets[seq]):
+            if line[-1:] != b"\n":
+                return
+            yield envelope.parse(line[:-1])
+
     def resolved(self) -> Iterator[Event]:
         """Yield every event with its references resolved."""
         for line in self.lines():

@@ -14,7 +14,7 @@ from playhead import settings as settings_module
 from playhead._api.reading import Run, load
 from playhead.cli import live_options
 from playhead.cli.arguments import add_run
-from playhead.cli.commands import show
+from playhead.cli.moment_text import show_moment
 from playhead.cli.output import Output, one_line
 from playhead.errors import PlayheadError, UsageError
 from playhead.event.kinds import CLOSING
@@ -197,7 +197,7 @@ def _state(recorded: Run, at: int | None) -> str:
         return "which event this is nobody knows: it is not on the tape"
     told = io.StringIO()
     try:
-        show.show_state(recorded, at, None, Output(json=False, color=False, stdout=told, terminal=False))
+        show_moment(recorded, at, None, Output(json=False, color=False, stdout=told, terminal=False))
     except PlayheadError as problem:
         return str(problem)
     return told.getvalue()

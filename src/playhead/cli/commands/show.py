@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.family import family, print_family
+from playhead.cli.moment_text import event_at, print_error, show_moment
 from playhead.cli.output import Output, one_line
 from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
@@ -30,7 +30,7 @@ from playhead.cli.run_text import (
     status_of,
     symbol,
 )
-from playhead.errors import Altered, BrokenLine, MissingContent, PlayheadError, UsageError
+from playhead.errors import Altered, BrokenLine, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.readiness import Readiness, readiness
@@ -39,17 +39,15 @@ from playhead.store import presence
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.points import written
-from playhead.views.state import State, state_at
 from playhead.views.summary import Summary
 from playhead.views.timeline import Row, Timeline, window
-
-_LISTED_MAX = 10  # of policy checks and artifacts in the state; `--json` has all
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_run(parser)
-    parser.add_argument("--at", type=int, metavar="SEQ", help="how things stood right after this event")
+    parser.add_argument("--at", metavar="SEQ", help="how things stood right after this event, by its number or name")
+    parser.add_argument("--step", metavar="NAME", help="how things stood at the end of a step; NAME#2 for the second")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
     parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
@@ -64,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead show @last\n"
         "  playhead show fix-login --at 17        what was open, asked, answered and spent by then\n"
+        "  playhead show fix-login --step plan    the same, at the end of a step\n"
         "  playhead show run_01jqk3 --event 12 --json | jq .data\n"
         "  playhead show @last --reads --source environ"
     )
@@ -75,9 +74,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
     if not args.reads and (given := [name for name in ("source", "lane", "grep") if getattr(args, name) is not None]):
         raise UsageError(f"--{given[0]} chooses among what was read", hint="Add `--reads`.")
+    if args.step is not None and (args.at is not None or args.event is not None):
+        raise UsageError("--step names an event, and so does what is beside it", hint="Leave one of them out.")
     found = load(args.run, args.store)
     if args.artifact is not None:
         return _artifact(found, args, out)
+    args.at = event_at(found, args.at, args.step)
     if args.output is None and not args.raw and not args.reads and args.event is None and args.at is None:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
-    return show_state(found, args.at, altered, out)
+    return show_moment(found, args.at, altered, out)
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -271,7 +273,7 @@ def _print_end(
         out.wrapped([(f"{sign} crashed", style), " "], f"without an end{flying}")
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
-    _print_error(resolve(summary.error), out)
+    print_error(resolve(summary.error), out)
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     name = name_of(found, given)
@@ -294,91 +296,3 @@ def _starts_python(found: Run) -> bool:
     entry = found.event(0).data.get("entrypoint")
     argv = entry.get("argv") if isinstance(entry, dict) else None
     return isinstance(argv, list) and bool(argv) and is_python([str(word) for word in argv])
-
-
-def _print_error(failed: Any, out: Output) -> None:
-    causes = [(cause, "red") for cause in text.error_causes(failed)]
-    for told, style in ((text.error_line(failed), "red"), (text.error_place(failed), "dim"), *causes):
-        if told:
-            out.wrapped(["  "], told, style)
-
-
-def show_state(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
-    """Say how things stood right after an event."""
-    reader = RunReader(found.store, found.id)
-    reader.line(seq)  # says which events there are, where this one is not
-
-    def resolve(event: Event) -> Event:
-        try:
-            return reader.resolve(event)
-        except MissingContent:
-            return event
-
-    state = state_at(_events_to(reader, seq), seq, resolve)
-    document = {name: getattr(state, name) for name in state.__dataclass_fields__}
-    document["context_pack"] = _with_content(found, state)
-    document["problem"] = None if altered is None else altered.as_dict()["error"]
-    if out.json:
-        out.emit(document)
-        return 0
-    _print_state(found, state, document["context_pack"], out)
-    return 0
-
-
-def _events_to(reader: RunReader, seq: int) -> Iterator[Event]:
-    """Stop at the event asked for: what stands after it may be damaged."""
-    for event in reader.events():
-        yield event
-        if event.seq >= seq:
-            return
-
-
-def _with_content(found: Run, state: State) -> dict[str, Any] | None:
-    """Add what the context pack said; the first one is empty and no artifact."""
-    pack = state.context_pack
-    if pack is None or not isinstance(pack["name"], str):
-        return pack
-    try:
-        return {**pack, "content": orjson.loads(found.artifact(pack["name"]))}
-    except (PlayheadError, orjson.JSONDecodeError):
-        return pack  # gone or altered, which `verify` says
-
-
-def _print_state(found: Run, state: State, pack: dict[str, Any] | None, out: Output) -> None:
-    out.styled((f"after event {state.seq}", "bold"), f" of {found.id}: ", (one_line(state.kind), "magenta"),
-               f", {text.duration(state.elapsed_us)} into the run")  # fmt: skip
-    if state.ended is not None:
-        sign, style = symbol(state.ended, out)
-        out.styled((f"{sign} the run had ended: {one_line(state.ended)}", style))
-        _print_error(state.error, out)
-    counts = f"{text.several(state.model_calls, 'call')} to models, {state.tool_calls:,} to tools"
-    gaps = f"; {text.several(state.gaps, 'gap')}" if state.gaps else ""
-    out.print(f"  {counts}; tokens {state.tokens_in:,} in → {state.tokens_out:,} out{gaps}")
-    _heading("open", "nothing" if not state.open_spans else "", out)
-    for item in state.open_spans:
-        kind = item["kind"].partition(".")[0]
-        since = text.duration(state.elapsed_us - item["since_us"])
-        out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
-    calls = (("last request", state.last_request, "request"), ("last answer", state.last_answer, "response"))
-    for title, call, name in calls:
-        _heading(title, "none" if call is None else f"event {call['seq']}", out)
-        if call is not None:
-            print_value(call.get(name, call.get("error")), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    if pack is not None and pack["name"]:
-        _heading("context pack", f"{pack['name']}, event {pack['seq']}", out)
-        print_value(pack.get("content"), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    else:
-        _heading("context pack", "empty", out)
-    _print_list("policy checks", state.policy_checks, ("decision", "capability", "resource"), out)
-    _print_list("artifacts", state.artifacts, ("name", "role"), out)
-
-
-def _print_list(title: str, items: list[dict[str, Any]], names: tuple[str, ...], out: Output) -> None:
-    cut = f"the last {_LISTED_MAX} of {len(items)}" if len(items) > _LISTED_MAX else ""
-    _heading(title, cut if items else "none", out)
-    for item in items[-_LISTED_MAX:]:
-        out.print(f"  {item['seq']:>5}  " + one_line("  ".join(str(item[name]) for name in names if item[name])))
-
-
-def _heading(title: str, told: str, out: Output) -> None:
-    out.styled((title, "bold"), f": {one_line(told)}" if told else ":")

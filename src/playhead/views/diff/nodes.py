@@ -17,6 +17,7 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.views.diff import content
 from playhead.views.diff.content import ResolveValue
+from playhead.views.imported import is_imported
 from playhead.views.points import mapping, written
 from playhead.views.spans import SpanView
 
@@ -181,7 +182,7 @@ class _Reading:
             origin = mapping(data.get("origin"))
             side.replay = origin.get("mode") in _REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None
-            side.imported = origin.get("mode") == "import" or data.get("external_id") is not None
+            side.imported = is_imported(data)
             side.root = self._node(event)
         elif kind == "output.written":
             side.outputs.setdefault(str(data.get("stream")), []).append((event.seq, written(data)))

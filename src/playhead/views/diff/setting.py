@@ -12,13 +12,11 @@ from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.views.diff.content import ResolveValue
 from playhead.views.points import mapping
+from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
 
 _GIT = ("branch", "commit", "dirty", "remote")
-_TALK = ("contents", "input", "messages", "prompt")  # of a request to a model: the conversation
-_SYSTEM = ("instructions", "system", "systemInstruction", "system_instruction")
 _TOOLS = ("functions", "tools")
-_GIVEN = frozenset({*_TALK, *_SYSTEM, *_TOOLS, "metadata", "model", "previous_response_id", "user"})
-_ROLES = ("developer", "system")
+_GIVEN = frozenset({*TALK, *SYSTEM, *_TOOLS, "metadata", "model", "previous_response_id", "user"})
 
 
 class Setting:
@@ -110,16 +108,16 @@ class Setting:
                     self._tools.setdefault(inner["name"])
 
     def _system(self, request: dict[str, Any]) -> Iterator[str]:
-        for name in _SYSTEM:
+        for name in SYSTEM:
             if request.get(name) is not None:
-                yield from _texts(self._value(request[name]))
-        for name in _TALK:
+                yield from texts(self._value(request[name]))
+        for name in TALK:
             talk = request.get(name)
             if isinstance(talk, list):  # what goes on from an earlier conversation begins as that did
                 for message in talk[:2]:
                     message = mapping(self._value(message))
-                    if message.get("role") in _ROLES:
-                        yield from _texts(message.get("content"))
+                    if message.get("role") in SYSTEM_ROLES:
+                        yield from texts(message.get("content"))
 
     def _read(self, data: dict[str, Any]) -> None:
         for group in self._listed(data.get("reads")):
@@ -147,14 +145,3 @@ class Setting:
             return self._resolve(value)
         except MissingContent:
             return value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a prompt: one, or several parts."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, dict):
-        yield from _texts(value.get("text") or value.get("parts"))

@@ -1,0 +1,394 @@
+"""Say how things stood at any event of a run: what was open, asked, answered, allowed, made, read and spent by then.
+
+Events are taken once, in order, and only where something changed is kept. After that every moment is found by looking
+up places in sorted lists: going back and forth in a run of a million events costs no more than in a small one.
+
+What ran beside a lane (neither began it nor was begun by it) has another conversation and another context: a moment has
+the last of those that led to it. The events of a run that came from outside are taken in the order of their times.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+from playhead.errors import BrokenLine
+from playhead.event.envelope import Event
+from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
+from playhead.event.reads import count
+from playhead.views.imported import in_time, is_imported
+from playhead.views.points import mapping
+from playhead.views.prices import Bill
+from playhead.views.prompts import messages_of
+from playhead.views.reads import LaneRead, reads_of
+from playhead.views.spans import SpanView
+
+_SNAPSHOT_EVERY = 256  # spans that open or close, between two notes of all that are open
+_LAST_READS = 10
+_POLICY = ("capability", "resource", "decision", "rule", "reason", "mode")
+_ARTIFACT = ("name", "role", "media", "digest", "size")
+
+Fetch = Callable[[int], Event]  # one event with every value as it was
+
+
+class Beginning(Sequence[Any]):
+    """The first items of a list that may go on."""
+
+    def __init__(self, items: Sequence[Any], length: int) -> None:
+        self._items, self._length = items, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Any]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return [self._items[place] for place in range(*at.indices(self._length))]
+        if not -self._length <= at < self._length:
+            raise IndexError(at)
+        return self._items[at + self._length if at < 0 else at]
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Sums(NamedTuple):
+    """What was spent by an event."""
+
+    place: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    unpriced: tuple[str, ...]
+
+
+class _Lanes:
+    """Places where something was done, by who led to what: a lane, those that began it, and those that it began."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {}  # of a lane and all that it led to
+
+    def add(self, lane: str, seq: int) -> None:
+        self._own.setdefault(lane, []).append(seq)
+        at = lane
+        while at:
+            self._below.setdefault(at, []).append(seq)
+            at = at.rpartition(".")[0]
+
+    def last(self, lane: str, seq: int) -> int | None:
+        found = [_last(self._below.get(lane, ()), seq)]
+        at = lane.rpartition(".")[0]
+        while at:
+            found.append(_last(self._own.get(at, ()), seq))
+            at = at.rpartition(".")[0]
+        return max((one for one in found if one is not None), default=None)
+
+
+class Moments:
+    """Take the events of one run in order; `at` says how things stood. More events may be taken later."""
+
+    def __init__(self, fetch: Fetch, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        self._fetch = fetch
+        self.taken = 0  # events
+        self._order: list[int] = []  # of every event that was taken, its seq; below, places in this list are kept
+        self._places: dict[int, int] | None = None  # the other way round, where that is not the same
+        self._models: dict[str | None, Any] = {}  # of calls that are open, by span
+        self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
+        self._bill = Bill(prices)
+        self._sums: list[_Sums] = []
+        self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
+        self._asked, self._answered, self._packs, self._reads = _Lanes(), _Lanes(), _Lanes(), _Lanes()
+        self._checks: tuple[list[int], list[dict[str, Any]]] = ([], [])
+        self._artifacts: tuple[list[int], list[dict[str, Any]]] = ([], [])
+        self._read_counts: tuple[list[int], list[int]] = ([], [])
+        self._variables: tuple[list[int], list[tuple[str, Any]]] = ([], [])
+        self._values: dict[str, Any] = {}
+        self._open: dict[str, int] = {}  # spans now, in the order in which they were opened: the seq
+        self._turns: list[tuple[int, str, bool]] = []  # seq, span, whether it is opened
+        self._snapshots: list[dict[str, int]] = []
+        self.run, self.started = "", mapping(None)
+
+    def take(self, event: Event) -> None:
+        """Look at the next event."""
+        place = self.taken
+        self.taken += 1
+        self._order.append(event.seq)
+        if event.seq != place:
+            self._places = self._places or {seq: number for number, seq in enumerate(self._order)}
+        if self._places is not None:
+            self._places[event.seq] = place
+        self._kinds.append((event.kind, event.time, event.lane, event.elapsed_us))
+        self._span(event, place)
+        data = mapping(event.data)
+        match event.kind:
+            case "run.started":
+                self.run, self.started = event.run, data
+                self._packs.add(event.lane, place)
+            case "model.invoked":
+                self._asked.add(event.lane, place)
+                self._seqs["model.invoked"].append(place)
+                self._models[event.span] = data.get("model")
+            case "model.responded":
+                self._answered.add(event.lane, place)
+                self._spend(event, place, data)
+            case "tool.called":
+                self._seqs["tool.called"].append(place)
+            case "gap.noted" if data.get("reason") not in tuple(UNSEEN):
+                self._seqs["gap.noted"].append(place)
+            case "run.finished" | "run.reopened":
+                self._seqs["ended"].append(place)
+            case "policy.checked":
+                _append(self._checks, place, {"seq": event.seq, **{name: data.get(name) for name in _POLICY}})
+            case "artifact.created":
+                _append(self._artifacts, place, {"seq": event.seq, **{name: data.get(name) for name in _ARTIFACT}})
+                if data.get("role") == "context_pack":
+                    self._packs.add(event.lane, place)
+            case "ambient.read":
+                self._read(event, place, data)
+
+    def follow(self, events_from: Callable[[int], Iterable[Event]], seq: int) -> None:
+        """Take the events up to one that were not taken yet; all of them where their times say the order."""
+        if self.taken == 0:
+            first = next(iter(events_from(0)), None)
+            if first is not None and is_imported(mapping(first.data)):
+                for event in in_time(events_from(0)):
+                    self.take(event)
+        if self._places is None and self.taken <= seq:
+            for event in events_from(self.taken):
+                self.take(event)
+                if event.seq >= seq:
+                    break
+
+    def at(self, seq: int) -> Moment:
+        """Return how things stood right after an event that was taken."""
+        place = seq if self._places is None else self._places.get(seq, -1)
+        if not 0 <= place < self.taken:
+            raise IndexError(seq)
+        return Moment(self, place)
+
+    def event(self, place: int) -> Event:
+        """Return an event by its place, every value as it was."""
+        return self._fetch(self._order[place])
+
+    def seq(self, place: int) -> int:
+        """Return the number of the event at a place."""
+        return self._order[place]
+
+    def _span(self, event: Event, place: int) -> None:
+        if event.span is None or not (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
+            return
+        opens = event.kind in OPENING_TO_CLOSING
+        if opens == (event.span in self._open):
+            return  # opened twice, or closed without having been opened
+        if len(self._turns) % _SNAPSHOT_EVERY == 0:
+            self._snapshots.append(dict(self._open))
+        self._turns.append((place, event.span, opens))
+        if opens:
+            self._open[event.span] = place
+        else:
+            del self._open[event.span]
+
+    def open_at(self, place: int) -> list[int]:
+        """Return the places where that was opened which was open after another, outermost first."""
+        until = bisect_right(self._turns, place, key=lambda turn: turn[0])
+        if not until:
+            return []
+        number = (until - 1) // _SNAPSHOT_EVERY
+        found = dict(self._snapshots[number])
+        for at, span, opens in self._turns[number * _SNAPSHOT_EVERY : until]:
+            if opens:
+                found[span] = at
+            else:
+                found.pop(span, None)
+        return list(found.values())
+
+    def _spend(self, event: Event, place: int, data: dict[str, Any]) -> None:
+        usage = mapping(data.get("usage"))
+        tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")]
+        said = data.get("cost") if type(data.get("cost")) in (int, float) else None
+        model = self._models.pop(event.span, None)
+        self._bill.add(str(data.get("model") or model), tokens[0], tokens[1], tokens[2], said)
+        before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, ())
+        self._sums.append(
+            _Sums(
+                place,
+                before.tokens_in + max(0, tokens[0] or 0),
+                before.tokens_out + max(0, tokens[1] or 0),
+                self._bill.amount,
+                tuple(self._bill.unpriced),
+            )
+        )
+
+    def _read(self, event: Event, place: int, data: dict[str, Any]) -> None:
+        self._reads.add(event.lane, place)
+        counts = self._read_counts[1]
+        _append(self._read_counts, place, (counts[-1] if counts else 0) + count(data))
+        groups = data.get("reads")
+        for group in groups if isinstance(groups, list) else ():
+            values = mapping(group).get("values") if mapping(group).get("of") == "os.environ" else None
+            for one in values if isinstance(values, list) else ():
+                for name, value in mapping(one).items():
+                    if name not in self._values or self._values[name] != value:
+                        self._values[name] = value
+                        _append(self._variables, place, (name, value))
+
+
+class Moment:
+    """How a run stood right after one event. What has to be looked up is, when it is asked for."""
+
+    def __init__(self, moments: Moments, place: int) -> None:
+        self._moments, self._place = moments, place
+        self.run, self.seq = moments.run, moments.seq(place)
+        self.kind, self.time, self.lane, self.elapsed_us = moments._kinds[place]
+        self.model_calls = self._before("model.invoked")
+        self.tool_calls = self._before("tool.called")
+        self.gaps = self._before("gap.noted")
+        sums = bisect_right(moments._sums, place, key=lambda one: one.place)
+        spent = moments._sums[sums - 1] if sums else _Sums(-1, 0, 0, None, ())
+        self.tokens_in, self.tokens_out, self.cost = spent.tokens_in, spent.tokens_out, spent.cost
+        self.cost_unpriced = list(spent.unpriced)
+        self.policy_checks = Beginning(moments._checks[1], bisect_right(moments._checks[0], place))
+        self.artifacts = Beginning(moments._artifacts[1], bisect_right(moments._artifacts[0], place))
+
+    def __repr__(self) -> str:
+        return f"<playhead.Moment {self.run} after event {self.seq}>"
+
+    @cached_property
+    def open_spans(self) -> list[dict[str, Any]]:
+        """List what was going on, outermost first, without the run itself: seq, kind, name, lane, since_us."""
+        found = []
+        for place in self._moments.open_at(self._place):
+            kind, _, lane, since_us = self._moments._kinds[place]
+            if kind != "run.started":
+                name, seq = SpanView(self._moments.event(place)).name, self._moments.seq(place)
+                found.append({"seq": seq, "kind": kind, "name": name, "lane": lane, "since_us": since_us})
+        return found
+
+    @property
+    def steps(self) -> list[str]:
+        """Return the names of the steps that were open in this lane and in those that led to it."""
+        return [
+            one["name"]
+            for one in self.open_spans
+            if one["kind"] == "step.started" and f"{self.lane}.".startswith(f"{one['lane']}.")
+        ]
+
+    @cached_property
+    def last_request(self) -> dict[str, Any] | None:
+        """Return the question that a model was asked last: seq, provider, model, request as it was."""
+        return self._picked(self._moments._asked, ("provider", "model", "request"))
+
+    @cached_property
+    def last_answer(self) -> dict[str, Any] | None:
+        """Return what a model answered last: seq, status, response, finish, usage, error."""
+        return self._picked(self._moments._answered, ("status", "response", "finish", "usage", "error"))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the conversation of the last request, the system prompt first, each message with its role."""
+        return [] if self.last_request is None else messages_of(self.last_request.get("request"))
+
+    @cached_property
+    def context_pack(self) -> dict[str, Any] | None:
+        """Name the context pack in force: seq, digest, name; the name is None for the empty one at the start."""
+        place = self._moments._packs.last(self.lane, self._place)
+        if place is None:
+            return None
+        seq, data = self._moments.seq(place), mapping(self._moments.event(place).data)
+        if self._moments._kinds[place][0] == "run.started":
+            return {"seq": seq, "digest": data.get("context_pack"), "name": None}
+        return {"seq": seq, "digest": data.get("digest"), "name": data.get("name")}
+
+    @property
+    def policy(self) -> dict[str, Any] | None:
+        """Return mode and digest of the policy that the run began with."""
+        found = self._moments.started.get("policy")
+        return found if isinstance(found, dict) else None
+
+    @property
+    def ended(self) -> str | None:
+        """Return how the run had ended: ok, error, cancelled; None where it had not."""
+        return None if self._end is None else str(self._end.get("status"))
+
+    @property
+    def finished(self) -> bool:
+        """Say whether the run had ended."""
+        return self._end is not None
+
+    @property
+    def error(self) -> Any:
+        """Return the error that had ended the run."""
+        return None if self._end is None else self._end.get("error")
+
+    @cached_property
+    def _end(self) -> dict[str, Any] | None:
+        seqs = self._moments._seqs["ended"]
+        place = _last(seqs, self._place)
+        if place is None or self._moments._kinds[place][0] == "run.reopened":
+            return None
+        return mapping(self._moments.event(place).data)
+
+    @cached_property
+    def ambient(self) -> dict[str, Any]:
+        """Return what the world had told the program: reads so far, variables by name, and the last few values."""
+        moments = self._moments
+        counts = bisect_right(moments._read_counts[0], self._place)
+        changes = bisect_right(moments._variables[0], self._place)
+        return {
+            "reads": moments._read_counts[1][counts - 1] if counts else 0,
+            "variables": dict(moments._variables[1][:changes]),
+            "last": [one._asdict() for one in self._last_reads()],
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON shape of `playhead show --at`."""
+        names = (
+            "run", "seq", "kind", "time", "elapsed_us", "lane", "steps", "finished", "ended", "error", "open_spans",
+            "last_request", "messages", "last_answer", "context_pack", "policy", "tokens_in", "tokens_out", "cost",
+            "cost_unpriced", "model_calls", "tool_calls", "gaps", "ambient",
+        )  # fmt: skip
+        found = {name: getattr(self, name) for name in names}
+        return {**found, "policy_checks": list(self.policy_checks), "artifacts": list(self.artifacts)}
+
+    def _before(self, name: str) -> int:
+        return bisect_right(self._moments._seqs[name], self._place)
+
+    def _picked(self, lanes: _Lanes, names: tuple[str, ...]) -> dict[str, Any] | None:
+        place = lanes.last(self.lane, self._place)
+        if place is None:
+            return None
+        data = mapping(self._moments.event(place).data)
+        return {"seq": self._moments.seq(place), **{name: data[name] for name in names if name in data}}
+
+    def _last_reads(self) -> Iterator[LaneRead]:
+        found: list[LaneRead] = []
+        place = self._moments._reads.last(self.lane, self._place)
+        while place is not None and len(found) < _LAST_READS:
+            found = [*_reads(self._moments.event(place)), *found]
+            place = self._moments._reads.last(self.lane, place - 1)
+        yield from found[-_LAST_READS:]
+
+
+def _reads(event: Event) -> list[LaneRead]:
+    try:
+        return list(reads_of([event]))
+    except BrokenLine:  # which nobody of ours wrote
+        return []
+
+
+def _last(seqs: Sequence[int], until: int) -> int | None:
+    place = bisect_right(seqs, until)
+    return seqs[place - 1] if place else None
+
+
+def _append(lists: tuple[list[int], list[Any]], seq: int, value: Any) -> None:
+    lists[0].append(seq)
+    lists[1].append(value)

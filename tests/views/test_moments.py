@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from playhead.event.envelope import Event
+from playhead.views.moments import Moment, Moments
+
+
+def state_at(story: list[Event], seq: int) -> Moment:
+    """Take a whole story, and return how it stood at one event."""
+    moments = Moments(lambda number: story[number])
+    for event in story:
+        moments.take(event)
+    return moments.at(seq)
+
+
+def events(*entries: tuple[str, dict[str, Any], str | None]) -> list[Event]:
+    return [
+        Event(
+            v=1,
+            run="run_x",
+            seq=seq,
+            time="t",
+            elapsed_us=seq * 10,
+            kind=kind,
+            span=span,
+            parent="0",
+            data=data,
+            prev="",
+            hash="",
+        )
+        for seq, (kind, data, span) in enumerate(entries)
+    ]
+
+
+STORY = events(
+    ("run.started", {"name": "n", "context_pack": "d0"}, "0"),
+    ("step.started", {"name": "plan"}, "1"),
+    ("model.invoked", {"model": "m", "request": "first"}, "2"),
+    ("model.responded", {"status": "ok", "response": "one", "usage": {"input": 5, "output": 2}}, "2"),
+    ("artifact.created", {"name": "context_pack.json", "role": "context_pack", "digest": "d1", "size": 3}, None),
+    ("policy.checked", {"capability": "write", "decision": "deny", "resource": "/"}, None),
+    ("step.finished", {"status": "ok"}, "1"),
+    ("model.invoked", {"model": "m", "request": "second"}, "7"),
+    ("artifact.created", {"name": "patch", "digest": "d2", "size": 3}, None),
+    ("run.finished", {"status": "ok"}, "0"),
+    ("run.invalidated", {"why": "w"}, None),
+)
+
+
+def test_nothing_that_came_later_is_known():
+    state = state_at(STORY, 2)
+    assert (state.seq, state.kind, state.elapsed_us) == (2, "model.invoked", 20)
+    assert [(item["seq"], item["since_us"]) for item in state.open_spans] == [(1, 10), (2, 20)]
+    assert state.last_request == {"seq": 2, "model": "m", "request": "first"}
+    assert state.last_answer is None
+    assert state.context_pack == {"seq": 0, "digest": "d0", "name": None}
+    assert (state.tokens_in, state.policy_checks, state.artifacts, state.finished) == (0, [], [], False)
+
+
+def test_the_latest_of_each_is_in_force():
+    state = state_at(STORY, 8)
+    assert state.last_request is not None
+    assert state.last_request["request"] == "second"
+    assert state.last_answer is not None
+    assert (state.last_answer["seq"], state.last_answer["response"]) == (3, "one")
+    assert state.context_pack == {"seq": 4, "digest": "d1", "name": "context_pack.json"}
+    assert [(check["seq"], check["decision"]) for check in state.policy_checks] == [(5, "deny")]
+    assert [made["name"] for made in state.artifacts] == ["context_pack.json", "patch"]
+    assert (state.tokens_in, state.tokens_out, state.model_calls) == (5, 2, 2)
+    assert [item["name"] for item in state.open_spans] == ["m"]
+
+
+def test_the_end_is_known_and_what_follows_it_keeps_it():
+    assert state_at(STORY, 9).finished
+    assert state_at(STORY, 10).finished
+
+
+def test_how_the_run_had_ended_is_known_from_its_end_on():
+    error = {"type": "E", "message": "m"}
+    story = events(
+        ("run.started", {"name": "n"}, "0"),
+        ("run.finished", {"status": "error", "error": error}, "0"),
+        ("run.reopened", {}, None),
+    )
+    states = [state_at(story, seq) for seq in range(3)]
+    assert [(state.finished, state.ended, state.error) for state in states] == [
+        (False, None, None), (True, "error", error), (False, None, None),
+    ]  # fmt: skip
+
+
+def test_only_what_is_asked_for_is_looked_up():
+    asked: list[int] = []
+
+    def fetch(seq: int) -> Event:
+        asked.append(seq)
+        return msgspec.structs.replace(STORY[seq], data={**STORY[seq].data, "request": "whole"})
+
+    moments = Moments(fetch)
+    for event in STORY:
+        moments.take(event)
+    moment = moments.at(10)
+    assert (moment.tokens_in, len(moment.artifacts), asked) == (5, 2, [])
+    assert moment.last_request is not None
+    assert (moment.last_request["request"], asked) == ("whole", [7])
+
+
+def test_events_after_the_one_asked_for_are_not_read():
+    def events_from(seq: int):  # type: ignore[no-untyped-def]
+        yield from STORY[seq:5]
+        raise AssertionError("read on")
+
+    moments = Moments(lambda number: STORY[number])
+    moments.follow(events_from, 3)
+    assert moments.at(3).seq == 3
+    assert moments.taken == 4
+    moments.follow(events_from, 2)
+    assert moments.taken == 4
+
+
+@pytest.mark.parametrize("every", [1, 3, 256])
+def test_what_is_open_is_known_at_every_event(every, monkeypatch):
+    monkeypatch.setattr("playhead.views.moments._SNAPSHOT_EVERY", every)
+    entries: list[tuple[str, dict[str, Any], str | None]] = [("run.started", {"name": "n"}, "0")]
+    open_now: list[str] = []
+    expected: list[list[str]] = [[]]
+    chance = random.Random(4)
+    for number in range(400):
+        if open_now and chance.random() < 0.5:
+            gone = open_now.pop(chance.randrange(len(open_now)))
+            entries.append(("step.finished", {"status": "ok"}, gone))
+        else:
+            open_now.append(f"s{number}")
+            entries.append(("step.started", {"name": f"s{number}"}, f"s{number}"))
+        expected.append(list(open_now))
+    story = events(*entries)
+    moments = Moments(lambda seq: story[seq])
+    for event in story:
+        moments.take(event)
+    for seq in (*range(401), *range(400, -1, -1)):
+        assert [one["name"] for one in moments.at(seq).open_spans] == expected[seq]
+
+
+def lane(entry: Event, lane: str) -> Event:
+    return msgspec.structs.replace(entry, lane=lane)
+
+
+def test_a_lane_has_the_prompt_and_the_pack_of_those_that_led_to_it():
+    plain = events(
+        ("run.started", {"name": "n", "context_pack": "d0"}, "0"),
+        ("model.invoked", {"model": "m", "request": "main"}, "1"),
+        ("model.invoked", {"model": "m", "request": "one"}, "2"),
+        ("artifact.created", {"name": "p1", "role": "context_pack", "digest": "d1"}, None),
+        ("model.invoked", {"model": "m", "request": "two"}, "3"),
+        ("note.added", {"text": "in one"}, None),
+        ("note.added", {"text": "in main"}, None),
+        ("note.added", {"text": "in three"}, None),
+    )
+    lanes = ["0", "0", "0.1", "0.1", "0.2", "0.1", "0", "0.3"]
+    story = [lane(event, where) for event, where in zip(plain, lanes, strict=True)]
+    found = [state_at(story, seq) for seq in range(8)]
+    assert [(one.last_request or {}).get("request") for one in found] == [
+        None,
+        "main",
+        "one",
+        "one",
+        "two",
+        "one",
+        "two",
+        "main",
+    ]
+    assert [(one.context_pack or {}).get("digest") for one in found] == ["d0", "d0", "d0", "d1", "d0", "d1", "d1", "d0"]
+
+
+def test_messages_are_read_off_requests_of_every_shape():
+    said = [{"role": "user", "content": "hi"}]
+    shapes = {
+        "chat": ({"messages": said}, said),
+        "responses": ({"instructions": "be", "input": "hi"}, [{"role": "system", "content": "be"}, *said]),
+        "messages": ({"system": "be", "messages": said}, [{"role": "system", "content": "be"}, *said]),
+        "contents": ({"contents": [{"parts": [{"text": "hi"}]}]}, [{"role": None, "parts": [{"text": "hi"}]}]),
+        "text": ("hi", said),
+        "nothing": (7, []),
+    }
+    for request, expected in shapes.values():
+        story = events(("run.started", {"name": "n"}, "0"), ("model.invoked", {"model": "m", "request": request}, "1"))
+        assert state_at(story, 1).messages == expected
+
+
+def test_what_was_read_and_spent_by_then_is_known():
+    story = events(
+        ("run.started", {"name": "n"}, "0"),
+        (
+            "ambient.read",
+            {"reads": [{"of": "os.environ", "by": "a", "values": [{"MODE": "x"}, {"HOME": None}]}], "count": 2},
+            None,
+        ),
+        ("model.invoked", {"model": "gpt-4o"}, "2"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1_000_000, "output": 0}}, "2"),
+        ("ambient.read", {"reads": [{"of": "os.environ", "by": "a", "values": [{"MODE": "y"}]}], "count": 1}, None),
+        ("model.invoked", {"model": "unheard-of"}, "5"),
+        ("model.responded", {"status": "ok", "usage": {"input": 7, "output": 1}}, "5"),
+    )
+    assert [(state_at(story, seq).ambient["reads"], state_at(story, seq).ambient["variables"].get("MODE")) for seq in (0, 1, 3, 4)] == [
+        (0, None), (2, "x"), (2, "x"), (3, "y"),
+    ]  # fmt: skip
+    assert [state_at(story, seq).cost is None for seq in (2, 3)] == [True, False]
+    assert state_at(story, 6).cost_unpriced == ["unheard-of"]
+    assert [one["value"] for one in state_at(story, 4).ambient["last"]] == [
+        {"MODE": "x"},
+        {"HOME": None},
+        {"MODE": "y"},
+    ]
+
+
+def test_events_from_outside_are_in_the_order_of_their_times():
+    arrived = events(
+        ("run.started", {"name": "n", "external_id": "trace"}, "0"),
+        ("model.invoked", {"model": "m", "request": "late"}, "2"),
+        ("model.invoked", {"model": "m", "request": "early"}, "1"),
+    )
+    times = [0, 500, 20]
+    story = [msgspec.structs.replace(event, elapsed_us=us) for event, us in zip(arrived, times, strict=True)]
+    moments = Moments(lambda seq: story[seq])
+    moments.follow(lambda seq: story[seq:], 1)
+    found = [moments.at(seq).last_request or {} for seq in range(3)]
+    assert [one.get("request") for one in found] == [None, "late", "early"]
+
+
+def test_going_elsewhere_does_not_depend_on_how_long_the_run_is():
+    steps: dict[int, int] = {}
+    for size in (1_000, 100_000):
+        entries = [("run.started", {"name": "n"}, "0")] + [
+            ("step.started" if number % 2 else "step.finished", {"name": "s", "status": "ok"}, f"s{(number + 1) // 2}") for number in range(1, size)
+        ]  # fmt: skip
+        story = events(*entries)  # type: ignore[arg-type]
+        moments = Moments(lambda seq, story=story: story[seq])  # type: ignore[misc]
+        for event in story:
+            moments.take(event)
+        moments.at(size // 2)
+        counted = 0
+
+        def count(*_: object) -> None:
+            nonlocal counted
+            counted += 1
+
+        sys.setprofile(count)
+        try:
+            for seq in range(size - 200, size):
+                moment = moments.at(seq)
+                assert moment.open_spans is not None
+                assert moment.last_request is None
+        finally:
+            sys.setprofile(None)
+        steps[size] = counted
+    assert steps[100_000] < 2 * steps[1_000]
