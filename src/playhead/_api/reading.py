@@ -144,15 +144,16 @@ class Run:
             raise UsageError(
                 "say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`."
             )
-        recording = self._addendum()
+        recording = addendum(self.store, self.id)
         recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
         recording.leave()
 
-    def _addendum(self) -> Recording:
-        import dataclasses
 
-        settings = dataclasses.replace(settings_module.load(), strict=True)
-        return open_recording(self.store, settings, run=self.id)
+def addendum(store: Store, run: str | None) -> Recording:
+    """Open a run to add something to it after its end, or a new one; what cannot be recorded raises."""
+    import dataclasses
+
+    return open_recording(store, dataclasses.replace(settings_module.load(), strict=True), run=run)
 
 
 def open_store(root: str | Path | None = None) -> FileStore:
