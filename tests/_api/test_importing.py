@@ -228,3 +228,42 @@ def test_what_is_no_commit_is_a_usage_error(store: FileStore, sha: str) -> None:
 def test_a_commit_that_was_not_fetched_is_taken_in_full(store: FileStore) -> None:
     (placed,) = junit(store, commit="b" * 40).runs
     assert reports(store, placed.run)[0]["commit"] == "b" * 40
+
+
+def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore) -> None:
+    damaged, whole = record(store), record(store)
+    timeline = store.folder(damaged) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"run.finished"', b'"run.finisheD"'))
+    by_run = {one.run: one for one in junit(store).runs}
+    assert (by_run[whole].added, by_run[whole].problem) == (2, None)
+    assert (by_run[damaged].added, "is damaged" in str(by_run[damaged].problem)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("conclusions", "status", "result"),
+    [
+        (["success", "skipped"], "ok", "success"),
+        (["success", "timed_out"], "error", "failure"),
+        (["success", "cancelled"], "cancelled", "cancelled"),
+        (["success", "never heard of"], "ok", "unknown"),
+        (["skipped"], "ok", "unknown"),
+    ],
+)
+def test_a_run_that_is_made_says_what_all_jobs_come_to(
+    store: FileStore, conclusions: list[str], status: str, result: str
+) -> None:
+    jobs = [{"name": f"job {n}", "conclusion": word} for n, word in enumerate(conclusions)]
+    told = actions_jobs.read(json.dumps({"databaseId": 5, "jobs": jobs}).encode())
+    log = zipped({f"{n}_job {n}.txt": lines(n, "x") for n in range(len(jobs))})
+    found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store, told=told)
+    (placed,) = importing.import_actions_log("logs.zip", log, found, store, told=told)[0].runs
+    run = playhead.load("ci:5", store.root)
+    assert (run.id, run.status) == (placed.run, status)
+    assert [event.data["output"]["result"] for event in run.events() if event.kind == "run.finished"] == [result]
+
+
+def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: FileStore, repo: Path) -> None:
+    (placed,) = junit(store, commit="b" * 40).runs
+    assert next(iter(playhead.load(placed.run, store.root).events())).data["git"] == {"commit": "b" * 40}
+    (placed,) = junit(store, commit="c" * 40, repo=repo).runs
+    assert next(iter(playhead.load(placed.run, store.root).events())).data["git"]["root"] == str(repo)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests._api.conftest import record
-from tests.repositories import commit, git_in
+from tests.repositories import commit, git_in, make
 
 import playhead
 from playhead import _limits
@@ -113,3 +113,17 @@ def test_what_is_no_range_is_a_usage_error(store: FileStore, repo: Path, revisio
 def test_a_folder_without_a_repository_is_a_usage_error(store: FileStore, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no git repository"):
         run_import(store, tmp_path)
+
+
+def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore, repo: Path) -> None:
+    damaged, whole = record(store), record(store)
+    timeline = store.folder(damaged) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"run.finished"', b'"run.finisheD"'))
+    found = run_import(store, repo)
+    assert [one.run for one in found.attached] == [whole]
+    assert "is damaged" in found.problems[damaged]
+
+
+def test_a_repository_without_a_commit_has_none(tmp_path: Path, store: FileStore) -> None:
+    found = run_import(store, make(tmp_path / "new"))
+    assert (found.commits, found.attached) == (0, [])

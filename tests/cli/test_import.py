@@ -33,7 +33,9 @@ def test_junit_says_what_failed_and_where_it_was_recorded(sample: str, report: s
         f"recorded in {sample}: as you said",
     ]
     again = ask("import", "junit", report, "--run", sample, "--json")
-    assert again.json["runs"] == [{"run": sample, "link": "named", "made": False, "added": 0, "known": 2}]
+    assert again.json["runs"] == [
+        {"run": sample, "link": "named", "made": False, "added": 0, "known": 2, "problem": None}
+    ]
     assert (again.json["tests"], again.json["counts"], again.json["result"]) == (1, {"failed": 1}, "failure")
     assert "✗ ci unit t::bad · failure" in ask("show", sample).out
 

@@ -49,7 +49,7 @@ def test_the_form_of_gh_is_read_too() -> None:
 
 def test_a_long_name_is_found_by_what_its_file_has_of_it() -> None:
     name = "a" * 80 + " (😅, x / y)" + "b" * 40
-    logs = actions_log.Logs([actions_log.Job("a" * 80 + " (😅, x  y"), actions_log.Job("other")])
+    logs = actions_log.Logs([actions_log.Job(name="a" * 80 + " (😅, x  y"), actions_log.Job(name="other")])
     found = told({"jobs": [{"name": name, "conclusion": "success"}, {"name": "other", "conclusion": "failure"}]})
     assert [(job.name, job.result) for job in actions_jobs.apply(logs, found).jobs] == [
         (name, "success"), ("other", "failure"),

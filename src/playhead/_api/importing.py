@@ -17,14 +17,15 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.reading import addendum, load, open_index
+from playhead._api.addenda import adding, let_go, open_run
+from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
 from playhead.capture.gate import Gate
 from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.capture.opening import default_settings, shared_redactor, withdraw
 from playhead.capture.recording import Recording
-from playhead.errors import BadImport, UsageError
+from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
 from playhead.event import kinds
 from playhead.event.envelope import parse
 from playhead.event.kinds import CiReported
@@ -39,6 +40,7 @@ IMPORTED = "import"  # the mode in the origin of a run that an import made
 
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
+_FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
 _KIND = b'"kind":"ci.reported"'
 
 
@@ -54,13 +56,14 @@ class About(msgspec.Struct):
 
 
 class Placed(msgspec.Struct):
-    """One run that got something: why it, and how much of it was new there."""
+    """One run that something belongs to: why, and how much of it was new there; or why nothing could be added."""
 
     run: str
     link: str | None
-    made: bool
-    added: int
-    known: int
+    made: bool = False
+    added: int = 0
+    known: int = 0
+    problem: str | None = None
 
 
 class Imported(msgspec.Struct):
@@ -117,24 +120,25 @@ def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bo
             raise UsageError(f"not a commit: {commit!r}", hint="Outside of a repository, give all 40 digits of its id.")
         found.commit = commit or found.commit
         return
-    found.git = {"root": str(there.root), "remote": there.remote}
     if commit is None and found.commit is None and guess:
         state = git.status(cwd, [], deadline)
         found.commit, found.dirty = state.commit, state.changed is not None
     named = commit or found.commit
-    if named is not None:
-        _look_up(found, named, cwd, deadline)
+    if named is None or _look_up(found, named, cwd, deadline) or repo is not None:
+        found.git = {"root": str(there.root), "remote": there.remote}
 
 
-def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> None:
+def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
+    """Take the commit in full, and say whether this repository has it."""
     try:
         (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
             raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
-        found.commit = commit  # of one that was not fetched, say
-        return
+        found.commit = commit  # of one that was not fetched, or of another repository
+        return False
     found.commit, found.makers = one.sha, list(one.runs)
+    return True
 
 
 def import_junit(
@@ -150,18 +154,21 @@ def import_junit(
             raise _not_imported(name, problem) from None
         reports += junit.events(read[-1], job or found.ci.get("job"))
     imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
-    imported.runs += _attach_by_property(store, found, read, imported)
+    tests = [test for report in read for test in report.tests]
+    imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
     return imported, read
 
 
-def _attach_by_property(store: FileStore, found: About, read: list[junit.Report], imported: Imported) -> list[Placed]:
+def _attach_by_property(
+    store: FileStore, found: About, tests: list[junit.Case], job: str | None, imported: Imported
+) -> list[Placed]:
     """Add the result of a test to the run that the test itself names, unless all of the file went there."""
     elsewhere = {placed.run for placed in imported.runs}
     by_run: dict[str, list[CiReported]] = {}
-    for test in (test for report in read for test in report.tests):
+    for test in tests:
         named = test.properties.get(junit.RUN_PROPERTY, "")
         if is_run_id(named) and named not in elsewhere and store.folder(named).is_dir():
-            by_run.setdefault(named, []).append(junit.event_of(test, found.ci.get("job")))
+            by_run.setdefault(named, []).append(junit.event_of(test, job))
     return [_add(store, named, "property", _forms(_filled(reports, found)), []) for named, reports in by_run.items()]
 
 
@@ -256,15 +263,18 @@ def _add(
     store: FileStore, run_id: str, link: str | None, forms: dict[bytes, CiReported], files: list[tuple[str, bytes]]
 ) -> Placed:
     """Add to a run what it does not have yet."""
-    known = _known(RunReader(store, run_id))
-    news = [report for form, report in forms.items() if form not in known]
-    if news:
-        recording = addendum(store, run_id)
-        try:
-            _record(recording, news, files, link)
-        finally:
-            recording.leave()
-    return Placed(run_id, link, False, len(news), len(forms) - len(news))
+    placed = Placed(run_id, link)
+    try:
+        known = _known(RunReader(store, run_id))
+        news = [report for form, report in forms.items() if form not in known]
+        if news:
+            with adding(store, run_id) as recording:
+                _record(recording, news, files, link)
+    except (LedgerError, MissingContent) as problem:  # of this run: it does not keep the others from theirs
+        placed.problem = problem.message
+        return placed
+    placed.added, placed.known = len(news), len(forms) - len(news)
+    return placed
 
 
 def _known(reader: RunReader) -> set[bytes]:
@@ -304,8 +314,7 @@ def _make(
     facts = {**found.git, "commit": found.commit} if found.git or found.commit else None
     recording = begin_import(store, "ci", source, external, facts, found.ci or None)
     whole = [report for report in reports if report.step is None and report.test is None]
-    results = {str(report.result) for report in whole}
-    result = next((bad for bad in ("failure", "cancelled", actions_log.UNKNOWN) if bad in results), "success")
+    result = _overall({str(report.result) for report in whole})
     try:
         _record(recording, reports, files, None, recording.root_span)
         recording.output = {"result": result, "reports": len(reports)}
@@ -313,9 +322,18 @@ def _make(
         error = {"type": "CiFailed", "message": failed} if result == "failure" else None
         recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
     except BaseException:
-        recording.abandon()
+        let_go(recording)
         raise
-    return Placed(recording.id, None, True, len(reports), 0)
+    return Placed(recording.id, None, True, len(reports))
+
+
+def _overall(results: set[str]) -> str:
+    """Say what several results come to: a word that nobody knows is no success."""
+    if results & _FAILURES:
+        return "failure"
+    if "cancelled" in results or not results <= {"success", "skipped", "neutral"}:
+        return "cancelled" if "cancelled" in results else actions_log.UNKNOWN
+    return "success" if "success" in results else actions_log.UNKNOWN
 
 
 def begin_import(
@@ -327,7 +345,7 @@ def begin_import(
     ci_facts: dict[str, str] | None,
 ) -> Recording:
     """Open a run for what belongs to none. Its environment is empty: nothing is run here."""
-    recording = addendum(store, None)
+    recording = open_run(store, None)
     try:
         recording.start(
             kinds.RunStarted(

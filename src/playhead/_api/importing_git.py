@@ -10,11 +10,12 @@ import msgspec
 import orjson
 
 from playhead import _limits
+from playhead._api.addenda import adding, let_go
 from playhead._api.importing import begin_import
-from playhead._api.reading import addendum, open_index
+from playhead._api.reading import open_index
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run
-from playhead.errors import BadImport, UsageError
+from playhead.errors import BadImport, LedgerError, UsageError
 from playhead.ingest import git_log
 from playhead.ingest.git_log import Commit
 from playhead.store import presence
@@ -22,6 +23,8 @@ from playhead.store.files import FileStore
 from playhead.store.index import Index
 
 Progress = Callable[[int], None]
+
+_NO_COMMITS = "bad revision 'HEAD'"  # as git says it, in English as we ask it to
 
 
 class Attached(msgspec.Struct):
@@ -44,6 +47,7 @@ class GitImported(msgspec.Struct):
     unlinked: int = 0  # commits that belong to no run
     not_here: list[str] = []  # runs that commits name, and that this store does not have
     running: list[str] = []  # runs that are still going on: they record their commits themselves at their end
+    problems: dict[str, str] = {}  # by run: why nothing could be added to it
     made: str | None = None
 
 
@@ -62,7 +66,12 @@ def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
     if found is None:
         return None
     kept_max = _limits.IMPORT_FILE_BYTES_MAX
-    answer = run(git_log.arguments(revisions, limit + 1), cwd, deadline, keep_bytes_max=kept_max)
+    try:
+        answer = run(git_log.arguments(revisions, limit + 1), cwd, deadline, keep_bytes_max=kept_max)
+    except GitFailed as problem:
+        if _NO_COMMITS in str(problem):
+            return Commits(found, [])
+        raise
     if not answer.complete:
         raise BadImport(
             f"git printed more than {kept_max:,} bytes of {revisions}", hint="Ask for fewer commits with `--limit`."
@@ -96,13 +105,13 @@ def import_git(
         if presence.is_held(store.folder(run_id)):
             found.running.append(run_id)
             continue
-        recording = addendum(store, run_id)
         try:
-            for commit, link in commits:
-                recording.emit(commit.event(link))
-                found.attached.append(Attached(run_id, commit.sha, link))
-        finally:
-            recording.leave()
+            with adding(store, run_id) as recording:
+                for commit, link in commits:
+                    recording.emit(commit.event(link))
+            found.attached += [Attached(run_id, commit.sha, link) for commit, link in commits]
+        except LedgerError as problem:  # of this run: it does not keep the others from theirs
+            found.problems[run_id] = problem.message
         progress(1)
     if make_run and left:
         found.made = _make(store, left, read.repository, revisions)
@@ -152,7 +161,7 @@ def _make(store: FileStore, commits: list[Commit], repository: git.Repository, r
         recording.output = {"commits": len(commits)}
         recording.finish("ok")
     except BaseException:
-        recording.abandon()
+        let_go(recording)
         raise
     return recording.id
 

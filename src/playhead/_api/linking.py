@@ -87,7 +87,10 @@ def remove_hook(repo: Path) -> Hook:
     found = hook(repo)
     if found.state == "other":
         raise UsageError(f"{found.file} is not ours, and is left as it is", hint="Take our lines out of it by hand.")
-    Path(found.file).unlink(missing_ok=True)
+    try:
+        Path(found.file).unlink(missing_ok=True)
+    except OSError as problem:
+        raise UsageError(f"cannot remove {found.file}: {problem.strerror}") from None
     return msgspec.structs.replace(found, state="none")
 
 

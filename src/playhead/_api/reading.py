@@ -15,9 +15,8 @@ import orjson
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._api.addenda import adding
 from playhead._ids import is_run_id
-from playhead.capture.opening import open_recording
-from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import Altered, AmbiguousRun, ArtifactNotFound, PlayheadError, RunNotFound, UsageError
 from playhead.event import kinds
@@ -144,16 +143,8 @@ class Run:
             raise UsageError(
                 "say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`."
             )
-        recording = addendum(self.store, self.id)
-        recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
-        recording.leave()
-
-
-def addendum(store: Store, run: str | None) -> Recording:
-    """Open a run to add something to it after its end, or a new one; what cannot be recorded raises."""
-    import dataclasses
-
-    return open_recording(store, dataclasses.replace(settings_module.load(), strict=True), run=run)
+        with adding(self.store, self.id) as recording:
+            recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
 
 
 def open_store(root: str | Path | None = None) -> FileStore:

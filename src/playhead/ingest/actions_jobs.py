@@ -86,7 +86,7 @@ def apply(logs: Logs, told: Told) -> Logs:
         if job is None and len(left) == len(told.jobs) == 1:
             job = left[0]  # a log that does not say whose it is
         if job is None:
-            job = Job(one.name)
+            job = Job(name=one.name)
         else:
             left = [each for each in left if each is not job]
         job.name, job.result, job.result_from, job.url = one.name, one.result, "api", one.url
@@ -106,7 +106,7 @@ def _apply_steps(job: Job, told: list[ToldStep]) -> None:
         by_name = (step for step in left if step.number is None and step.name == one.name)
         step = next(by_number, None) or next(by_name, None)
         if step is None:
-            step = Step(one.name)
+            step = Step(name=one.name)
         else:
             left = [each for each in left if each is not step]
         step.name, step.number, step.result, step.result_from = one.name, one.number, one.result, "api"

@@ -36,32 +36,29 @@ _LOOKED_AT = 1000  # lines, to tell whether it is a log
 _NO_STEP = "UNKNOWN STEP"  # as gh calls what belongs to none
 
 
-class Step(msgspec.Struct):
-    """One step of a job, and its log. A name that was read off the log or a file may not be the one it was given."""
+class Part(msgspec.Struct, kw_only=True):
+    """A job or a step, and its log. A name that was read off the log or a file may not be the one it was given."""
 
     name: str
+    log: str = ""
+    result: str = UNKNOWN
+    result_from: str = "log"
+    started: str | None = None
+    finished: str | None = None
+    errors: list[str] = []
+    groups: list[str] = []
+
+
+class Step(Part, kw_only=True):
+    """One step of a job."""
+
     number: int | None = None
-    log: str = ""
-    result: str = UNKNOWN
-    result_from: str = "log"
-    started: str | None = None
-    finished: str | None = None
-    errors: list[str] = []
-    groups: list[str] = []
 
 
-class Job(msgspec.Struct):
-    """One job with its steps, and what its log holds beside theirs."""
+class Job(Part, kw_only=True):
+    """One job with its steps; its log is what is in none of theirs."""
 
-    name: str
     steps: list[Step] = []
-    log: str = ""
-    result: str = UNKNOWN
-    result_from: str = "log"
-    started: str | None = None
-    finished: str | None = None
-    errors: list[str] = []
-    groups: list[str] = []
     url: str | None = None
 
 
@@ -81,7 +78,7 @@ def read(data: bytes, name: str) -> Logs:
     text = _text(data)
     lines = text.split("\n", _LOOKED_AT)[:_LOOKED_AT]
     if _BY_GH.match(lines[0]):
-        return _logs(_by_gh(text), {}, [])
+        return _logs(*_by_gh(text), [])
     if not any(_TIMED.match(line) for line in lines):
         raise BadImport("it is no log of GitHub Actions: no line begins with a time")
     return _logs({name: _by_groups(text)}, {name: text}, [])
@@ -107,7 +104,7 @@ def events(logs: Logs, ci: dict[str, str]) -> list[CiReported]:
     return found
 
 
-def _told(event: CiReported, of: Job | Step, errors: list[str]) -> CiReported:
+def _told(event: CiReported, of: Part, errors: list[str]) -> CiReported:
     event.source, event.result, event.result_from = "actions-log", of.result, of.result_from
     event.started, event.finished, event.log = of.started, of.finished, of.log or None
     event.errors = errors[: _limits.ACTIONS_MARKS_MAX]
@@ -153,17 +150,14 @@ def in_order(jobs: list[Job]) -> list[Job]:
 
 
 def _job(name: str, steps: list[Step], text: str) -> Job:
-    for step in steps:
-        step.result, step.errors, step.groups = judge(step.log)
-        step.started, step.finished = _span(step.log)
-    result, errors, groups = judge(text)
-    job = Job(name, steps, _beside(text, steps), result, errors=errors, groups=[] if steps else groups)
-    job.started, job.finished = _span(text)
-    if not text:
-        results = {step.result for step in steps}
-        job.result = next((bad for bad in ("failure", "cancelled") if bad in results), UNKNOWN)
-        job.started = min((step.started for step in steps if step.started), default=None)
-        job.finished = max((step.finished for step in steps if step.finished), default=None)
+    job = Job(name=name, steps=steps, log=_beside(text, steps))
+    for part in (*steps, job):
+        part.result, part.errors, part.groups = judge(part.log)
+        part.started, part.finished = _span(part.log)
+    parts = (*steps, job)
+    job.result = next((bad for bad in ("failure", "cancelled") if any(part.result == bad for part in parts)), UNKNOWN)
+    job.started = min((part.started for part in parts if part.started), default=None)
+    job.finished = max((part.finished for part in parts if part.finished), default=None)
     return job
 
 
@@ -185,8 +179,8 @@ def _span(text: str) -> tuple[str | None, str | None]:
     return (times[0], times[-1]) if times else (None, None)
 
 
-def _by_gh(text: str) -> dict[str, list[Step]]:
-    """Split what `gh run view --log` prints: job, step and line, with tabs between."""
+def _by_gh(text: str) -> tuple[dict[str, list[Step]], dict[str, str]]:
+    """Split what `gh run view --log` prints: job, step and line, with tabs between; what is in no step is the job's."""
     found: dict[str, dict[str, list[str]]] = {}
     where: list[str] = []
     for line in text.split("\n"):
@@ -194,10 +188,10 @@ def _by_gh(text: str) -> dict[str, list[Step]]:
         if split is not None:
             where = found.setdefault(split[1], {}).setdefault(split[2], [])
         where.append(line if split is None else split[3])
+    whole = {job: "\n".join(steps.pop(_NO_STEP, [])) for job, steps in found.items()}
     return {
-        job: [Step("" if name == _NO_STEP else name, log="\n".join(lines)) for name, lines in steps.items()]
-        for job, steps in found.items()
-    }
+        job: [Step(name=name, log="\n".join(lines)) for name, lines in steps.items()] for job, steps in found.items()
+    }, whole
 
 
 def _by_groups(text: str) -> list[Step]:
@@ -210,7 +204,7 @@ def _by_groups(text: str) -> list[Step]:
             steps.append((mark[2].strip(), []))
         if steps:
             steps[-1][1].append(line)
-    return [Step(name, log="\n".join(lines)) for name, lines in steps]
+    return [Step(name=name, log="\n".join(lines)) for name, lines in steps]
 
 
 def _sorted_members(members: dict[str, str]) -> tuple[dict[str, list[Step]], dict[str, str], list[str]]:
@@ -220,9 +214,9 @@ def _sorted_members(members: dict[str, str]) -> tuple[dict[str, list[Step]], dic
     ignored: list[str] = []
     for name, text in members.items():
         if found := _STEP_FILE.fullmatch(name):
-            steps.setdefault(found[1], []).append(Step(found[3], int(found[2]), text))
+            steps.setdefault(found[1], []).append(Step(name=found[3], number=int(found[2]), log=text))
         elif found := _SYSTEM_FILE.fullmatch(name):
-            steps.setdefault(found[1], []).append(Step("system", None, text))
+            steps.setdefault(found[1], []).append(Step(name="system", log=text))
         elif "/" not in name and (found := _JOB_FILE.fullmatch(name)):
             number = int(found[1])
             before = whole.get(found[2])

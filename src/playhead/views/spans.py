@@ -10,7 +10,11 @@ from typing import Any
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 
-_RESULTS = {"success": "ok", "failure": "error", "timed_out": "error", "cancelled": "cancelled"}
+_RESULTS = {
+    "success": "ok",
+    "cancelled": "cancelled",
+    **dict.fromkeys(("failure", "timed_out", "startup_failure"), "error"),
+}
 
 
 @dataclass

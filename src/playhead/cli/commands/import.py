@@ -63,7 +63,11 @@ def _configure_git(parser: argparse.ArgumentParser) -> None:
                         help="install or remove the hook that names a recorded run in its commits")  # fmt: skip
     parser.epilog = (
         "A commit belongs to the runs that it names in a line `Playhead-Run: run_…` of its message or of a note\n"
-        "(refs/notes/playhead), and to those that were started from it."
+        "(refs/notes/playhead), and to those that were started from it.\n\n"
+        "examples:\n"
+        "  playhead import git HEAD~20..HEAD\n"
+        "  playhead import git main --make-run\n"
+        "  playhead import git --hook install"
     )
 
 
@@ -73,7 +77,10 @@ def _configure_junit(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Results go to the run that is named, else to those that were recorded in the same run of CI, else to those\n"
         "that made the commit, else to those that were started from it. Commit and run of CI are those of this\n"
-        "environment, outside of CI the commit is HEAD. Where no run is found, one is made."
+        "environment, outside of CI the commit is HEAD. Where no run is found, one is made.\n\n"
+        "examples:\n"
+        "  playhead import junit report.xml\n"
+        "  playhead import junit build/*.xml --commit v1.2 --attach-only"
     )
 
 
@@ -84,8 +91,11 @@ def _configure_actions(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A log does not say how its job ended: without --jobs the result is `failure` where an error is marked, and\n"
         "else `unknown`. Results are attached as with `import junit`; nothing is taken from this environment.\n\n"
+        "examples:\n"
         "  gh api repos/OWNER/REPO/actions/runs/ID/logs > logs.zip\n"
-        "  gh api repos/OWNER/REPO/actions/runs/ID/jobs > jobs.json"
+        "  gh api repos/OWNER/REPO/actions/runs/ID/jobs > jobs.json\n"
+        "  playhead import actions-log logs.zip --jobs jobs.json\n"
+        "  gh run view ID --log | playhead import actions-log - --ci-run ID"
     )
 
 
@@ -127,7 +137,7 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         )  # fmt: skip
     if out.json:
         out.emit(found)
-        return 0
+        return 3 if found.problems else 0
     more = f"; older ones were not looked at (--limit {args.limit})" if found.older else ""
     out.print(f"{text.several(found.commits, 'commit')} of {found.revisions}{more}")
     for one in found.attached:
@@ -139,7 +149,9 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     for told, runs in (("named, but not in this store", found.not_here), ("still running", found.running)):
         if runs:
             out.print(f"{told}: {', '.join(runs[:_SHOWN])}{', …' if runs[_SHOWN:] else ''}")
-    return 0
+    for run_id, problem in found.problems.items():
+        out.warn(f"playhead: nothing was added to {run_id}: {problem}")
+    return 3 if found.problems else 0
 
 
 def _hook(args: argparse.Namespace, out: Output) -> int:
@@ -166,7 +178,7 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
 def _junit(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     from playhead.ingest.junit import BAD, counts, result
 
-    files = [(path, read_file(path)) for path in args.files]
+    files = [("junit.xml" if path == "-" else path, read_file(path)) for path in args.files]
     found = about(run=args.run, commit=args.commit, ci_run=args.ci_run, repo=_repo(args), store=store,
                   environ=os.environ)  # fmt: skip
     with out.progress(None, "importing tests"):
@@ -181,7 +193,7 @@ def _junit(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         out.print(f"{text.several(len(tests), 'test')}{': ' if amounts else ''}{amounts}")
         _print_failed(failed, out)
         _print_runs(imported, out)
-    return 0 if imported.runs else 1
+    return _code(imported)
 
 
 def _actions(args: argparse.Namespace, store: FileStore, out: Output) -> int:
@@ -190,7 +202,13 @@ def _actions(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     found = about(run=args.run, commit=args.commit, ci_run=args.ci_run, repo=_repo(args), store=store, told=told)
     with out.progress(None, "importing logs"):
         imported, logs = import_actions_log(
-            args.file, data, found, store, told=told, job=args.job, attach_only=args.attach_only
+            "job" if args.file == "-" else args.file,
+            data,
+            found,
+            store,
+            told=told,
+            job=args.job,
+            attach_only=args.attach_only,
         )
     if out.json:
         jobs = [{"job": job.name, "result": job.result, "result_from": job.result_from, "steps": len(job.steps)}
@@ -203,7 +221,12 @@ def _actions(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         if logs.ignored:
             out.print(f"no logs: {', '.join(logs.ignored[:_SHOWN])}{', …' if logs.ignored[_SHOWN:] else ''}")
         _print_runs(imported, out)
-    return 0 if imported.runs else 1
+    return _code(imported)
+
+
+def _code(imported: Imported) -> int:
+    """Return 0 where all is recorded, 1 where there was no run for it, 3 where something could not be added."""
+    return 3 if any(placed.problem for placed in imported.runs) else 0 if imported.runs else 1
 
 
 def _target(found: Any, imported: Imported) -> dict[str, Any]:
@@ -224,6 +247,9 @@ def _print_failed(failed: list[str], out: Output) -> None:
 
 def _print_runs(imported: Imported, out: Output) -> None:
     for placed in imported.runs:
+        if placed.problem is not None:
+            out.warn(f"playhead: nothing was added to {placed.run}: {placed.problem}")
+            continue
         out.styled(_done(placed), (placed.run, "cyan"), _why(placed))
     if imported.left_out:
         out.print(f"{text.several(imported.left_out, 'older run')} left out; `--run RUN` names one")
