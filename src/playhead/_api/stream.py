@@ -9,6 +9,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
+from playhead._api.importing import IMPORTED
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
@@ -20,8 +21,7 @@ from playhead.store.files import FileStore
 from playhead.store.index import Index
 from playhead.views import log
 
-# What is no work of its own: parts of other runs, replays, and runs that an import made.
-_PARTS = "('child', 'exact', 'step')"
+_PARTS = "'child', 'exact', 'step'"  # what is no work of its own: parts of other runs, and replays
 _MODE = "coalesce(json_extract(origin, '$.mode'), '')"
 _OF_REPOSITORY = (
     "(git_root = :root OR git_remote = :remote OR git_commit IN (SELECT value FROM json_each(:shas))"
@@ -29,10 +29,10 @@ _OF_REPOSITORY = (
 )
 _RUNS = (
     "SELECT id, name, status, started_us, duration_us, error, git_commit, git_branch FROM runs"
-    f" WHERE {_MODE} NOT IN ('import', 'child', 'exact', 'step') AND started_us >= :since AND {{of}}"
+    f" WHERE {_MODE} NOT IN ('{IMPORTED}', {_PARTS}) AND started_us >= :since AND {{of}}"
     " ORDER BY started_us DESC, id DESC LIMIT :limit"
 )
-_FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN {_PARTS} AND {{of}})"
+_FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {{of}})"
 _COMMITS = (
     "SELECT sha, run, link, subject, author, authored, committed, time_us FROM commits"
     f" WHERE sha IN (SELECT value FROM json_each(:shas)) OR (time_us >= :since AND {_FROM_RUNS})"
