@@ -172,6 +172,7 @@ def comparable(output: str) -> str:
     for pattern, instead in (
         (r"run_[0-9a-hjkmnp-tv-z]{3,26}", "RUN"),
         (r"\b[0-9a-f]{64}\b", "DIGEST"),
+        (r"\b[0-9a-f]{10}\b", "COMMIT"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?", "TIME"),
         (r"\b(just now|\d+ (s|min) ago)", "AGO"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playhead._api.comparing import diff
     from playhead._api.normalising import normaliser
-    from playhead._api.reading import Run, find, load, runs, verify
+    from playhead._api.reading import Run, find, load, runs
     from playhead._api.recording import (
         add_secret,
         agent,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         uninstall,
     )
     from playhead._api.replaying import fork, replay, resume
+    from playhead._api.verifying import verify
     from playhead.capture.clients.wrapping import unwrap, wrap
     from playhead.capture.guard import RecordingWarning
     from playhead.capture.request import Envelope
@@ -106,7 +107,7 @@ _WHERE = {
     "tool": "playhead._api.recording",
     "uninstall": "playhead._api.recording",
     "unwrap": "playhead.capture.clients.wrapping",
-    "verify": "playhead._api.reading",
+    "verify": "playhead._api.verifying",
     "wrap": "playhead.capture.clients.wrapping",
 }
 

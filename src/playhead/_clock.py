@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -71,3 +71,16 @@ def parse_utc(text: str) -> int:
     whole = int(moment.timestamp() // 1)
     micro: int = whole * 1_000_000 + moment.microsecond
     return micro
+
+
+def moment_us(text: Any) -> int | None:
+    """Return microseconds since the epoch for a moment in ISO 8601, in UTC where it names no zone; else None."""
+    from _datetime import UTC, datetime, timedelta
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    since: int = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return since

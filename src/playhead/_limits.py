@@ -74,6 +74,20 @@ GIT_NEW_FILE_BYTES_MAX: Final = 1024 * 1024  # of a file that git does not know,
 GIT_COMMITS_MAX: Final = 1000
 GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the first line becomes the problem
 
+# Imports
+IMPORT_FILE_BYTES_MAX: Final = 256 * 1024 * 1024  # of a file that is imported, which is held in memory
+IMPORT_COMMITS_DEFAULT: Final = 1000  # the newest, of those that were asked for; `--limit` changes it
+IMPORT_COMMITS_MAX: Final = 100_000
+IMPORT_GIT_S: Final = 60.0  # in which git must have listed them
+IMPORT_RUNS_MAX: Final = 20  # that one result of CI, or one commit, is attached to: the newest
+JUNIT_TESTS_MAX: Final = 200_000  # in one file
+JUNIT_DEPTH_MAX: Final = 50  # elements within elements
+JUNIT_EVENTS_MAX: Final = 100  # tests that failed, of one file, which have an event of their own
+ACTIONS_MEMBERS_MAX: Final = 20_000  # files in a zip of logs
+ACTIONS_BYTES_MAX: Final = 512 * 1024 * 1024  # of all of them, unpacked
+ACTIONS_MARKS_MAX: Final = 100  # errors, and as many groups, of one step that are listed; its log has all of them
+LOG_ENTRIES_DEFAULT: Final = 50  # that `playhead log` prints
+
 # Redaction
 SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
 LEARNED_VALUES_MAX: Final = 1000  # from requests and fields; where there are more, the older half is forgotten

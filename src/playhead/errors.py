@@ -18,6 +18,7 @@
     ├── Altered                 a record or an artifact is not what was recorded
     ├── NotComparable           two runs cannot be compared
     ├── BadCassette             a file is no cassette, or one that cannot be trusted
+    ├── BadImport               a file or a repository cannot be imported
     ├── NotReplayable           playback was refused; `reasons` says why
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
@@ -185,6 +186,13 @@ class BadCassette(PlayheadError):
 
     code = "bad_cassette"
     default_hint = "Take the file again from where it came from, or pack the run anew."
+
+
+class BadImport(PlayheadError):
+    """A file or a repository is not what it should be, or more than can be taken in: nothing of it is imported."""
+
+    code = "bad_import"
+    default_hint = "docs/guides/git-and-ci.md says what can be imported, and docs/reference/limits.md how much."
 
 
 class NotReplayable(PlayheadError):

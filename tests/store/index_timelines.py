@@ -103,15 +103,16 @@ def rich(root: Path, number: int = 1, **more: Any) -> Timeline:
     run.add("artifact.created", {"name": "patch.diff", "digest": "d" * 64, "size": 12, "role": "patch"})
     run.add("effect.observed", {"what": "file.written", "target": "/repo/src/login.py", "detail": {"bytes": 5}})
     run.add("git.committed", {"commit": "abc", "files": ["src/login.py", "README.md"]})
+    run.add("ci.reported", {"job": "test", "result": "failure", "counts": {"failed": 1}, "ci": {"run_id": "77"}})
     run.add("ambient.read", {
         "packed": [{"of": "time.time", "by": "agent", "at": [1, 2], "ns": [3, 4]}], "order": "a2ba",
         "reads": [{"of": "open", "by": "agent", "values": [{"path": "/repo/in.txt", "size": 2, "digest": "d" * 64}]}],
     })  # fmt: skip
-    run.add("output.written", {"stream": "stdout", "text": "done"})
     return run.finish(output="x")
 
 
-ALL_TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads", "progress")
+ALL_TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads", "commits", "ci_results",
+              "progress")  # fmt: skip
 
 
 def every_row(index: Index) -> dict[str, list[tuple[Any, ...]]]:

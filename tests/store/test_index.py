@@ -35,7 +35,8 @@ def test_a_run_is_listed_with_everything_its_lines_say(root: Path) -> None:
         "events": 18, "model_calls": 1, "tool_calls": 1, "steps": 1, "artifacts": 1, "tokens_in": 100, "tokens_out": 7,
         "tokens_cached": 40, "tokens_reasoning": 3, "cost": None, "error": None, "origin": None, "replayable": True,
         "reasons": [], "envelope_hash": "e" * 64, "agent": "fixer", "agent_version": "2.0", "git_commit": "c0ffee12",
-        "git_branch": "main", "git_dirty": True, "ci_provider": "github", "ci_run_id": "77", "external_id": "trace-9",
+        "git_branch": "main", "git_dirty": True, "git_root": None, "git_remote": None, "ci_provider": "github",
+        "ci_run_id": "77", "external_id": "trace-9",
         "tags": {"team": "red", "who": "ann"}, "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": 17,
         "bytes": run.path.stat().st_size,
     }  # fmt: skip
@@ -60,6 +61,9 @@ def test_every_table_has_the_rows_of_a_run(root: Path) -> None:
             (14, 0, "file.committed", "src/login.py", '{"commit":"abc"}'),
             (14, 1, "file.committed", "README.md", '{"commit":"abc"}'),
         ]
+        assert index.query("SELECT seq, sha, time_us, link FROM commits")[1] == [(14, "abc", START_US + 14000, None)]
+        results = index.query("SELECT seq, ci_run_id, job, result, time_us, counts FROM ci_results")
+        assert results[1] == [(15, "77", "test", "failure", START_US + 15000, '{"failed":1}')]
         # Offset and length lead to the very bytes of each line.
         data = run.path.read_bytes()
         for seq, offset, length in index.query("SELECT seq, offset, length FROM events")[1]:

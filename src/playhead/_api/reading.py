@@ -15,9 +15,8 @@ import orjson
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._api.addenda import adding
 from playhead._ids import is_run_id
-from playhead.capture.opening import open_recording
-from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import (
     Altered,
@@ -30,7 +29,7 @@ from playhead.errors import (
 )
 from playhead.event import kinds
 from playhead.event.envelope import Event, parse, run_of
-from playhead.ledger.verify import Integrity, Verification
+from playhead.ledger.verify import Verification
 from playhead.replay.playback import PlaybackResult, hashes_of, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
 from playhead.store import layout, presence
@@ -169,15 +168,8 @@ class Run:
             raise UsageError(
                 "say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`."
             )
-        recording = self._addendum()
-        recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
-        recording.leave()
-
-    def _addendum(self) -> Recording:
-        import dataclasses
-
-        settings = dataclasses.replace(settings_module.load(), strict=True)
-        return open_recording(self.store, settings, run=self.id)
+        with adding(self.store, self.id) as recording:
+            recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
 
 
 def open_store(root: str | Path | None = None) -> FileStore:
@@ -348,32 +340,6 @@ def _is_text(text: Any) -> bool:
 def _check_status(status: str | None) -> None:
     if status is not None and status not in STATUSES:
         raise UsageError(f"no run has the status {status!r}", hint=f"A status is one of {', '.join(STATUSES)}.")
-
-
-def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:
-    """Check one run: `playhead.verify("@last").integrity.verdict`."""
-    if isinstance(run, Run):
-        return run.verify(deep=deep)
-    if isinstance(load_all(run)[0].store, Cassette):
-        return verify_all(run, deep=deep)[0][0]
-    return load(run).verify(deep=deep)
-
-
-def verify_all(
-    reference: str | Path, store: str | Path | None = None, *, deep: bool = False
-) -> list[tuple[Verification, Run]]:
-    """Check every run that a reference names; of a cassette also what no line tells of: header and contents."""
-    judged = [(run.verify(deep=deep), run) for run in load_all(reference, store)]
-    cassette = judged[0][1].store
-    if isinstance(cassette, Cassette) and all(one.integrity.verdict == "intact" for one, _ in judged):
-        try:
-            cassette.check()
-        except PlayheadError as problem:
-            first = judged[0][0]
-            if first.completeness.verdict != "missing":  # else that says it all
-                first.level = "broken"
-                first.integrity = Integrity(verdict="broken", at=0, reason="bad_cassette", message=problem.message)
-    return judged
 
 
 def _known_head(store: Store, run: str) -> tuple[int, str] | None:

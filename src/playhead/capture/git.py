@@ -66,6 +66,13 @@ class GitState:
         return facts
 
 
+class Repository(NamedTuple):
+    """Where a repository is, and where it came from: the url of origin, without credentials."""
+
+    root: Path
+    remote: str | None
+
+
 class Snapshot(NamedTuple):
     """A state, or why there is none. Both are None outside of any repository: that is a fact, not a problem."""
 
@@ -99,18 +106,26 @@ def snapshot(cwd: Path, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude: Pa
 
     `exclude` names a folder (the store) whose files are no part of the answer.
     """
-    cwd = cwd.resolve()
-    root = find_root(cwd)
-    if root is None:
-        return Snapshot(None, None)
-    deadline = deadline_after(timeout_s)
+    cwd, deadline = cwd.resolve(), deadline_after(timeout_s)
     try:
-        remote, elsewhere = _configuration(cwd, deadline)
-        if elsewhere:
-            root = Path(_text(run(["rev-parse", "--show-toplevel"], cwd, deadline).kept.rstrip(b"\n")))
-        return Snapshot(_state(cwd, root, remote, pathspec_without(root, exclude), deadline), None)
+        found = repository(cwd, deadline)
+        if found is None:
+            return Snapshot(None, None)
+        pathspec = pathspec_without(found.root, exclude)
+        return Snapshot(_state(cwd, found.root, found.remote, pathspec, deadline), None)
     except GitFailed as failure:
         return Snapshot(None, str(failure))
+
+
+def repository(cwd: Path, deadline: float) -> Repository | None:
+    """Return the repository that holds a folder, or None; one git process. Raises GitFailed."""
+    root = find_root(cwd)
+    if root is None:
+        return None
+    remote, elsewhere = _configuration(cwd, deadline)
+    if elsewhere:
+        root = Path(_text(run(["rev-parse", "--show-toplevel"], cwd, deadline).kept.rstrip(b"\n")))
+    return Repository(root, remote)
 
 
 def commits_since(

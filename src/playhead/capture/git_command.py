@@ -1,4 +1,7 @@
-"""Run git as a pure reader: no hook, no pager, no network, no lock, and never for longer than asked."""
+"""Run git as a pure reader: no hook, no pager, no network, no lock, and never for longer than asked.
+
+Only `playhead log --link` has it write something: a note.
+"""
 
 from __future__ import annotations
 

@@ -18,12 +18,13 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 class Parser(argparse.ArgumentParser):
     """Parse one command; what is wrong is raised, so that it is told like every other error."""
 
-    def __init__(self, *, prog: str, description: str) -> None:
+    def __init__(self, *, prog: str, description: str, **more: Any) -> None:
         super().__init__(
             prog=prog,
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
+            **more,
         )
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -41,12 +42,13 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used.")
 
 
-def add_shared(parser: argparse.ArgumentParser) -> None:
-    """Add what every command takes."""
+def add_shared(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:
+    """Add what every command takes; `inner` for a part of one, so that what stood before its name is kept."""
     group = parser.add_argument_group("for every command")
-    group.add_argument("--json", action="store_true", help="answer with JSON on stdout")
-    group.add_argument("--store", metavar="DIR", help="the store; else $PLAYHEAD_DIR, else .playhead")
-    group.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR does the same)")
+    off: Any = {"default": argparse.SUPPRESS} if inner else {}
+    group.add_argument("--json", action="store_true", help="answer with JSON on stdout", **off)
+    group.add_argument("--store", metavar="DIR", help="the store; else $PLAYHEAD_DIR, else .playhead", **off)
+    group.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR does the same)", **off)
 
 
 def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | None = None, help: str = "") -> None:

@@ -36,6 +36,8 @@ COMMANDS = {
     "test": "replay recorded runs against the code as it is now",
     "verify": "check that a run is intact and complete",
     "invalidate": "declare that a run must not be played back",
+    "log": "print runs, commits and results of CI as one stream",
+    "import": "import commits, test results and logs of CI",
     "query": "ask the index a question in SQL",
     "pack": "put a run into one portable file, a cassette",
     "unpack": "put the run of a cassette into a store",
@@ -48,7 +50,7 @@ COMMANDS = {
 }
 GROUPS = {
     "Record": ("record", "demo"),
-    "Look": ("ls", "show", "diff", "tail", "query"),
+    "Look": ("ls", "show", "diff", "tail", "log", "query"),
     "Replay and prove": (
         "replay",
         "debug",
@@ -61,11 +63,11 @@ GROUPS = {
         "verify",
         "invalidate",
     ),
-    "Take elsewhere": ("pack", "unpack", "export", "schema"),
+    "Take elsewhere": ("pack", "unpack", "export", "import", "schema"),
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 
-_ASK_THE_STORE = ("ls", "query")  # the others name a run, and say so when it is not there
+_ASK_THE_STORE = ("ls", "log", "query")  # the others name a run, and say so when it is not there
 
 YES, NO, USAGE, UNKNOWN, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 

@@ -19,6 +19,8 @@ from playhead.event.payload import as_fields as as_fields
 from playhead.event.replaying import ReplayDeviated as ReplayDeviated
 from playhead.event.replaying import ReplayReported as ReplayReported
 from playhead.event.replaying import RunGraded as RunGraded
+from playhead.event.reports import CiReported as CiReported
+from playhead.event.reports import GitCommitted as GitCommitted
 
 
 class RunStarted(Payload):
@@ -302,30 +304,6 @@ class AmbientRead(Payload):
     packed: list[Any] = []  # numbers and random bytes: {of, by, via}, and at, ns or values or bytes, sizes
     count: int | None = None  # of all reads
     order: str | None = None  # in which order the groups of `packed`, then of `reads`, were read from
-
-
-class GitCommitted(Payload):
-    """Record a commit made during the run."""
-
-    KIND = "git.committed"
-    commit: str
-    files: list[str] = []
-    patch: str | None = None  # artifact name
-    message: str | None = None
-    author: str | None = None
-    authored: str | None = None
-    parents: list[str] = []
-
-
-class CiReported(Payload):
-    """Record a result that CI reported."""
-
-    KIND = "ci.reported"
-    job: str | None = None
-    step: str | None = None
-    result: str | None = None
-    test: dict[str, Any] | None = None
-    log: Any = None
 
 
 # How the note begins that says what changed in the working tree; its data says which files.

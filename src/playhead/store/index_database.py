@@ -27,7 +27,7 @@ from playhead.store.disk import CLOEXEC, FOLDER
 if sys.platform != "win32":
     import fcntl
 
-TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads")
+TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads", "commits", "ci_results")
 _REPLAYS = "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') = 'exact'"
 INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 

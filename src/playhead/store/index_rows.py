@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead._clock import parse_utc
+from playhead._clock import moment_us
 from playhead.errors import PlayheadError
+from playhead.store import index_reports
 from playhead.store.index_reads import Load, rows_of
 
 EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
@@ -54,8 +55,9 @@ NEW_RUN: dict[str, Any] = {
     "duration_us": None, "events": 0, "model_calls": 0, "tool_calls": 0, "steps": 0, "artifacts": 0, "tokens_in": 0,
     "tokens_out": 0, "tokens_cached": 0, "tokens_reasoning": 0, "cost": None, "error": None, "origin": None,
     "replayable": 0, "reasons": "[]", "envelope_hash": None, "agent": None, "agent_version": None, "git_commit": None,
-    "git_branch": None, "git_dirty": None, "ci_provider": None, "ci_run_id": None, "external_id": None, "tags": "{}",
-    "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": None, "head_hash": None, "bytes": 0,
+    "git_branch": None, "git_dirty": None, "git_root": None, "git_remote": None, "ci_provider": None,
+    "ci_run_id": None, "external_id": None, "tags": "{}", "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": None,
+    "head_hash": None, "bytes": 0,
 }  # fmt: skip
 # The same for `progress`.
 NEW_PROGRESS: dict[str, Any] = {
@@ -79,6 +81,8 @@ INSERTS = {
     "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
     "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
     "reads": "INSERT INTO reads VALUES (?,?,?,?,?,?,?,?,?)",
+    "commits": "INSERT INTO commits VALUES (?,?,?,?,?,?,?,?,?)",
+    "ci_results": "INSERT INTO ci_results VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 }
 
 
@@ -174,7 +178,7 @@ class Rows:
         progress = self.progress
         if progress["first_elapsed_us"] is None:
             progress["first_elapsed_us"] = progress["last_elapsed_us"] = elapsed_us
-            run["started"], run["started_us"] = line["time"], _micros(line["time"])
+            run["started"], run["started_us"] = line["time"], moment_us(line["time"])
         elif elapsed_us > progress["last_elapsed_us"]:
             progress["last_elapsed_us"] = elapsed_us
         take = _TAKES.get(kind)
@@ -213,6 +217,7 @@ class Rows:
         run["external_id"] = text(data.get("external_id"))
         run["tags"] = orjson_text(_mapping(data.get("tags")))
         run["git_commit"], run["git_branch"] = text(git.get("commit")), text(git.get("branch"))
+        run["git_root"], run["git_remote"] = text(git.get("root")), text(git.get("remote"))
         run["git_dirty"] = None if git.get("dirty") is None else int(bool(git["dirty"]))
         run["ci_provider"], run["ci_run_id"] = text(ci.get("provider")), text(ci.get("run_id"))
         run["agent"] = run["agent_version"] = run["envelope_hash"] = self.progress["envelope_ok"] = None
@@ -328,13 +333,18 @@ class Rows:
                 self.pending["effects"].append((self._id, line["seq"], item, "file.changed", text(name), None))
 
     def _git_committed(self, line: Line, data: dict[str, Any]) -> None:
-        files = data.get("files")
-        if type(files) is dict:
-            # A reference. What it repeats stands in an earlier line of this run; what it adds is here.
-            files = files["then"] if type(files.get("then")) is list else [files]
+        self._report("commits", line, index_reports.commit(data, line["time"]))
         detail = orjson_text({"commit": data.get("commit")})
-        for item, name in enumerate(files if type(files) is list else []):
+        for item, name in enumerate(index_reports.files_made(data)):
             self.pending["effects"].append((self._id, line["seq"], item, "file.committed", text(name), detail))
+
+    def _ci_reported(self, line: Line, data: dict[str, Any]) -> None:
+        self._report("ci_results", line, index_reports.result(data, line["time"]))
+
+    def _report(self, table: str, line: Line, values: Row) -> None:
+        self.pending[table].append(
+            (self._id, line["seq"], *(value if count(value) is not None else text(value) for value in values))
+        )
 
     def _gap_noted(self, line: Line, data: dict[str, Any]) -> None:
         if data.get("reason") in ("not_captured", "python_not_attached"):
@@ -349,13 +359,6 @@ def orjson_text(value: Any) -> str:
     if type(value) is str:
         return orjson.dumps(value).decode()
     return text(value) or "null"
-
-
-def _micros(time: str) -> int | None:
-    try:
-        return parse_utc(time)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _call_name(kind: str, data: dict[str, Any]) -> str | None:
@@ -387,5 +390,6 @@ _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
     "ambient.read": Rows._ambient_read,
     "note.added": Rows._note_added,
     "git.committed": Rows._git_committed,
+    "ci.reported": Rows._ci_reported,
     "gap.noted": Rows._gap_noted,
 }

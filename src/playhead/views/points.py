@@ -9,6 +9,12 @@ from playhead.event.plain import restore
 from playhead.views import reads, text
 from playhead.views.text import Resolve
 
+_LINKS = {
+    "trailer": "its message names this run",
+    "note": "a note names this run",
+    "started_from": "this run was started from it",
+}
+
 
 def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) -> str:
     """Say a point event in a few words, beside its kind and its name."""
@@ -22,7 +28,11 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "ambient.read":
             return reads.told(data, resolve)
         case "git.committed":
-            return f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
+            told = f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
+            why = _LINKS.get(words(data.get("link")))
+            return f"{told} ({why})" if why else told
+        case "ci.reported":
+            return _reported(data, resolve)
         case "mcp.notified":
             return words(mapping(data.get("error")).get("message")) or mcp_side(data)
         case "run.invalidated":
@@ -63,6 +73,17 @@ def _effect(data: dict[str, Any], resolve: Resolve | None) -> str:
     else:
         said = f"{target} → {words(to)}" if to else target
     return f"{said} ({times}×)" if isinstance(times, int) else said
+
+
+def _reported(data: dict[str, Any], resolve: Resolve | None) -> str:
+    """Say what CI reported: the step or test, how it came out, and what went wrong first."""
+    test, errors = mapping(text.followed(data.get("test"), resolve)), text.followed(data.get("errors"), resolve)
+    names = [words(test.get(name)) for name in ("classname", "name")] if test else [words(data.get("step"))]
+    told = mapping(text.followed(data.get("counts"), resolve))
+    amounts = ", ".join(f"{words(count)} {name}" for name, count in told.items())
+    first = words(test.get("message")) or (words(errors[0]) if isinstance(errors, list) and errors else "")
+    parts = ("::".join(filter(None, names)), words(data.get("result")), amounts, first.partition("\n")[0])
+    return " · ".join(filter(None, parts))
 
 
 def mcp_side(data: dict[str, Any]) -> str:

@@ -10,6 +10,12 @@ from typing import Any
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 
+_RESULTS = {
+    "success": "ok",
+    "cancelled": "cancelled",
+    **dict.fromkeys(("failure", "timed_out", "startup_failure"), "error"),
+}
+
 
 @dataclass
 class SpanView:
@@ -44,7 +50,9 @@ class SpanView:
 
     @property
     def status(self) -> str:
-        """Return ok, error, cancelled, or `open` while nothing closed it."""
+        """Return ok, error, cancelled, or `open` while nothing closed it; of what CI reported, as it came out."""
+        if self.closing is None and self.opening.kind == "ci.reported" and isinstance(self.opening.data, dict):
+            return _RESULTS.get(str(self.opening.data.get("result")), "point")
         if self.closing is None:
             return "open" if self.opening.kind in OPENING_TO_CLOSING else "point"
         data = self.closing.data if isinstance(self.closing.data, dict) else {}

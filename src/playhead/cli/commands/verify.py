@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from playhead._api.reading import Run, open_index, open_store, verify_all
+from playhead._api.reading import Run, open_index, open_store
+from playhead._api.verifying import verify_all
 from playhead.cli.altered import explained
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output

@@ -28,6 +28,8 @@ CREATE TABLE runs (
   git_commit       TEXT,
   git_branch       TEXT,
   git_dirty        INTEGER,
+  git_root         TEXT,
+  git_remote       TEXT,
   ci_provider      TEXT,
   ci_run_id        TEXT,
   external_id      TEXT,
@@ -152,6 +154,44 @@ CREATE TABLE reads (
 ) WITHOUT ROWID;
 
 CREATE INDEX reads_by_target ON reads (target) WHERE target IS NOT NULL;
+
+CREATE TABLE commits (
+  run       TEXT NOT NULL,
+  seq       INTEGER NOT NULL,
+  sha       TEXT,
+  subject   TEXT,
+  author    TEXT,
+  authored  TEXT,
+  committed TEXT,
+  time_us   INTEGER,
+  link      TEXT,
+  PRIMARY KEY (run, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX commits_by_sha ON commits (sha);
+
+CREATE TABLE ci_results (
+  run         TEXT NOT NULL,
+  seq         INTEGER NOT NULL,
+  source      TEXT,
+  provider    TEXT,
+  ci_run_id   TEXT,
+  attempt     TEXT,
+  job         TEXT,
+  step        TEXT,
+  test        TEXT,
+  result      TEXT,
+  sha         TEXT,
+  started     TEXT,
+  finished    TEXT,
+  time_us     INTEGER,
+  duration_us INTEGER,
+  counts      TEXT,
+  error       TEXT,
+  PRIMARY KEY (run, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX ci_results_by_time ON ci_results (time_us);
 
 -- How far each run was read, and what its next lines build on.
 CREATE TABLE progress (

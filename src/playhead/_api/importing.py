@@ -1,0 +1,387 @@
+"""Import what CI reported: find the runs that it belongs to and add it to them, or make a run for it.
+
+Whatever is imported enters a run here, through the same recording as everything else: redacted, sealed, chained. What a
+run has already is not added again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from playhead import _limits
+from playhead._api.addenda import adding, let_go, open_run
+from playhead._api.reading import load, open_index
+from playhead._ids import is_run_id
+from playhead.capture import ci, git
+from playhead.capture.gate import Gate
+from playhead.capture.git_command import GitFailed, deadline_after, run
+from playhead.capture.opening import default_settings, shared_redactor, withdraw
+from playhead.capture.recording import Recording
+from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
+from playhead.event import kinds
+from playhead.event.envelope import parse
+from playhead.event.kinds import CiReported
+from playhead.ingest import actions_jobs, actions_log, git_log, junit
+from playhead.store.files import FileStore
+from playhead.store.index import Index
+from playhead.store.index_reports import MADE
+from playhead.store.layout import cleaned
+from playhead.store.reader import RunReader
+
+IMPORTED = "import"  # the mode in the origin of a run that an import made
+
+_FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
+_FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
+_KIND = b'"kind":"ci.reported"'
+
+
+class About(msgspec.Struct):
+    """What is known of where results come from: what they are attached by."""
+
+    run: str | None = None  # the one that was named
+    commit: str | None = None
+    makers: list[str] = []  # runs that the commit names itself
+    dirty: bool = False
+    ci: dict[str, str] = {}
+    git: dict[str, Any] = {}
+
+
+class Placed(msgspec.Struct):
+    """One run that something belongs to: why, and how much of it was new there; or why nothing could be added."""
+
+    run: str
+    link: str | None
+    made: bool = False
+    added: int = 0
+    known: int = 0
+    problem: str | None = None
+
+
+class Imported(msgspec.Struct):
+    """What became of an import; `left_out` counts runs that it belongs to as well, and which are older."""
+
+    runs: list[Placed]
+    left_out: int = 0
+
+
+def about(
+    *,
+    run: str | None,
+    commit: str | None,
+    ci_run: str | None,
+    repo: Path | None,
+    store: FileStore,
+    told: actions_jobs.Told | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> About:
+    """Find out what results are about: from what was said, else from `told`, else from `environ` and the repository.
+
+    Without `environ` nothing is guessed: whoever imports the log of a job seldom is that job.
+    """
+    facts = {} if told is None else dict(told.ci)
+    sha = None if told is None else told.commit
+    if environ is not None:
+        facts = {name: value for name, value in (ci.facts(environ) or {}).items() if value is not None}
+        sha = facts.get("commit")
+    if ci_run is not None and facts.get("run_id") != ci_run:
+        facts, sha = {"run_id": ci_run}, None  # another one than we know of
+    found = About(None if run is None else _named(run, store), sha, ci=facts)
+    try:
+        _look_into(found, repo, commit, guess=environ is not None and ci_run is None)
+    except GitFailed as problem:
+        raise BadImport(str(problem), hint="Name the commit in full, or the run with `--run`.") from None
+    return found
+
+
+def _named(run: str, store: FileStore) -> str:
+    found = load(run, store.root)
+    if getattr(found.store, "root", None) != store.root:
+        raise UsageError(f"{run} is not in {store.root}: nothing is added to it", hint="`--store DIR` names its store.")
+    return found.id
+
+
+def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bool) -> None:
+    """Add what the repository says: where it is, the commit in full, and the runs that the commit names."""
+    cwd, deadline = (repo or Path.cwd()).resolve(), deadline_after(_limits.IMPORT_GIT_S)
+    there = git.repository(cwd, deadline) if cwd.is_dir() else None
+    if there is None:
+        if repo is not None:
+            raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
+        if commit is not None and not _FULL_ID.fullmatch(commit):
+            raise UsageError(f"not a commit: {commit!r}", hint="Outside of a repository, give all 40 digits of its id.")
+        found.commit = commit or found.commit
+        return
+    if commit is None and found.commit is None and guess:
+        state = git.status(cwd, [], deadline)
+        found.commit, found.dirty = state.commit, state.changed is not None
+    named = commit or found.commit
+    if named is None or _look_up(found, named, cwd, deadline) or repo is not None:
+        found.git = {"root": str(there.root), "remote": there.remote}
+
+
+def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
+    """Take the commit in full, and say whether this repository has it."""
+    try:
+        (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+    except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
+        if not _FULL_ID.fullmatch(commit):
+            raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
+        found.commit = commit  # of one that was not fetched, or of another repository
+        return False
+    found.commit, found.makers = one.sha, list(one.runs)
+    return True
+
+
+def import_junit(
+    files: list[tuple[str, bytes]], found: About, store: FileStore, *, job: str | None = None, attach_only: bool = False
+) -> tuple[Imported, list[junit.Report]]:
+    """Import JUnit files: results of all tests, with the files themselves as artifacts."""
+    reports: list[CiReported] = []
+    read: list[junit.Report] = []
+    for name, data in files:
+        try:
+            read.append(junit.read(data))
+        except BadImport as problem:
+            raise _not_imported(name, problem) from None
+        reports += junit.events(read[-1], job or found.ci.get("job"))
+    imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
+    tests = [test for report in read for test in report.tests]
+    imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
+    return imported, read
+
+
+def _attach_by_property(
+    store: FileStore, found: About, tests: list[junit.Case], job: str | None, imported: Imported
+) -> list[Placed]:
+    """Add the result of a test to the run that the test itself names, unless all of the file went there."""
+    elsewhere = {placed.run for placed in imported.runs}
+    by_run: dict[str, list[CiReported]] = {}
+    for test in tests:
+        named = test.properties.get(junit.RUN_PROPERTY, "")
+        if is_run_id(named) and named not in elsewhere and store.folder(named).is_dir():
+            by_run.setdefault(named, []).append(junit.event_of(test, job))
+    return [_add(store, named, "property", _forms(_filled(reports, found)), []) for named, reports in by_run.items()]
+
+
+def import_actions_log(
+    name: str,
+    data: bytes,
+    found: About,
+    store: FileStore,
+    *,
+    told: actions_jobs.Told | None = None,
+    job: str | None = None,
+    attach_only: bool = False,
+) -> tuple[Imported, actions_log.Logs]:
+    """Import the logs of a run of GitHub Actions, by job and step; `told` is what GitHub says of its jobs."""
+    try:
+        logs = actions_log.read(data, job or Path(name).stem)
+    except BadImport as problem:
+        raise _not_imported(name, problem) from None
+    if told is not None:
+        logs = actions_jobs.apply(logs, told)
+    reports = actions_log.events(logs, {"provider": "github-actions", **found.ci})
+    return attach(store, found, reports, "actions-log", attach_only=attach_only), logs
+
+
+def attach(
+    store: FileStore,
+    found: About,
+    reports: list[CiReported],
+    source: str,
+    *,
+    files: list[tuple[str, bytes]] | None = None,
+    attach_only: bool = False,
+) -> Imported:
+    """Add results to every run that they belong to; where there is none make one, unless that is not wanted."""
+    forms, files = _forms(_filled(reports, found)), files or []
+    external = _external_id(found, forms)
+    with open_index(store) as index:
+        runs, link, count = _runs_of(index, found)
+        made_before = index.by_external_id(external)
+    if not runs and made_before is not None:
+        runs, count = [made_before], 1
+    placed = [_add(store, each, link, forms, files) for each in runs]
+    if not runs and not attach_only:
+        placed = [_make(store, found, reports, files, source, external)]
+    return Imported(placed, count - len(runs))
+
+
+def _filled(reports: list[CiReported], found: About) -> list[CiReported]:
+    """Say in each result what it is about."""
+    for report in reports:
+        report.commit, report.dirty = found.commit, found.dirty
+        report.ci = report.ci or found.ci or None
+    return reports
+
+
+def _forms(reports: list[CiReported]) -> dict[bytes, CiReported]:
+    """Return results by the form in which they are compared with what a run has: as it will be read back, redacted."""
+    gate = Gate(shared_redactor(default_settings()))
+    return {_compared(gate.settle(kinds.as_fields(report))[0]): report for report in reports}
+
+
+def _external_id(found: About, forms: dict[bytes, CiReported]) -> str:
+    """Return the id by which a run that an import made is found again by the next one."""
+    if found.ci.get("run_id"):
+        return f"ci:{found.ci['run_id']}"
+    return f"commit:{found.commit}" if found.commit else f"import:{hashlib.sha256(b''.join(forms)).hexdigest()}"
+
+
+def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
+    """Return the runs that results belong to, why, and how many there are in all: the strongest reason counts."""
+    if found.run is not None:
+        return [found.run], "named", 1
+    run_id, provider, sha = found.ci.get("run_id"), found.ci.get("provider"), found.commit
+    made = " OR ".join("link IS NULL" if link is None else f"link = '{link}'" for link in MADE)
+    questions: list[tuple[str, str, tuple[Any, ...]]] = []
+    if run_id is not None:
+        same = "ci_run_id = ? AND (? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
+        questions.append(("ci_run", same, (run_id, provider, provider)))
+    if sha is not None:
+        named = orjson.dumps(found.makers).decode()
+        by = f"id IN (SELECT run FROM commits WHERE sha = ? AND ({made})) OR id IN (SELECT value FROM json_each(?))"
+        questions += [("committed", f"({by})", (sha, named)), ("started_from", "git_commit = ?", (sha,))]
+    for link, condition, values in questions:
+        sql = f"SELECT id FROM runs WHERE origin IS NULL AND {condition} ORDER BY id DESC"
+        ids = [str(row[0]) for row in index.query(sql, values)[1]]
+        if ids:
+            return ids[: _limits.IMPORT_RUNS_MAX], link, len(ids)
+    return [], None, 0
+
+
+def _add(
+    store: FileStore, run_id: str, link: str | None, forms: dict[bytes, CiReported], files: list[tuple[str, bytes]]
+) -> Placed:
+    """Add to a run what it does not have yet."""
+    placed = Placed(run_id, link)
+    try:
+        known = _known(RunReader(store, run_id))
+        news = [report for form, report in forms.items() if form not in known]
+        if news:
+            with adding(store, run_id) as recording:
+                _record(recording, news, files, link)
+    except (LedgerError, MissingContent) as problem:  # of this run: it does not keep the others from theirs
+        placed.problem = problem.message
+        return placed
+    placed.added, placed.known = len(news), len(forms) - len(news)
+    return placed
+
+
+def _known(reader: RunReader) -> set[bytes]:
+    """Return the results that a run has, in a form that can be compared."""
+    lines = (line for line in reader.lines() if _KIND in line)
+    return {_compared(reader.resolve(event).data) for line in lines if (event := parse(line)).kind == "ci.reported"}
+
+
+def _compared(fields: dict[str, Any]) -> bytes:
+    told = {name: value for name, value in fields.items() if name not in _NOT_COMPARED}
+    return orjson.dumps(told, default=repr, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+def _record(
+    recording: Recording,
+    reports: list[CiReported],
+    files: list[tuple[str, bytes]],
+    link: str | None,
+    parent: str | None = None,
+) -> None:
+    for name, data in files:
+        kept = cleaned(Path(name).name)
+        recording.artifact(kept, data, role="test_results", media="application/xml", parent=parent)
+    for report in reports:
+        recording.emit(msgspec.structs.replace(report, link=link), parent=parent)
+
+
+def _make(
+    store: FileStore,
+    found: About,
+    reports: list[CiReported],
+    files: list[tuple[str, bytes]],
+    source: str,
+    external: str,
+) -> Placed:
+    """Make a run of results that belong to none."""
+    facts = {**found.git, "commit": found.commit} if found.git or found.commit else None
+    recording = begin_import(store, "ci", source, external, facts, found.ci or None)
+    whole = [report for report in reports if report.step is None and report.test is None]
+    result = _overall({str(report.result) for report in whole})
+    try:
+        _record(recording, reports, files, None, recording.root_span)
+        recording.output = {"result": result, "reports": len(reports)}
+        failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
+        error = {"type": "CiFailed", "message": failed} if result == "failure" else None
+        recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
+    except BaseException:
+        let_go(recording)
+        raise
+    return Placed(recording.id, None, True, len(reports))
+
+
+def _overall(results: set[str]) -> str:
+    """Say what several results come to: a word that nobody knows is no success."""
+    if results & _FAILURES:
+        return "failure"
+    if "cancelled" in results or not results <= {"success", "skipped", "neutral"}:
+        return "cancelled" if "cancelled" in results else actions_log.UNKNOWN
+    return "success" if "success" in results else actions_log.UNKNOWN
+
+
+def begin_import(
+    store: FileStore,
+    name: str,
+    source: str,
+    external: str | None,
+    facts: dict[str, Any] | None,
+    ci_facts: dict[str, str] | None,
+) -> Recording:
+    """Open a run for what belongs to none. Its environment is empty: nothing is run here."""
+    recording = open_run(store, None)
+    try:
+        recording.start(
+            kinds.RunStarted(
+                name=name,
+                environment={},
+                git=facts,
+                ci=ci_facts,
+                origin={"mode": IMPORTED, "source": source},
+                external_id=external,
+            )
+        )
+    except BaseException:
+        withdraw(recording)
+        raise
+    return recording
+
+
+def read_file(path: str) -> bytes:
+    """Read what is to be imported, `-` for stdin; UsageError where it is not there, BadImport where it is too large."""
+    try:
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            data = file.read(_limits.IMPORT_FILE_BYTES_MAX + 1)
+    except OSError as problem:
+        raise UsageError(f"cannot read {path}: {problem.strerror}") from None
+    if len(data) > _limits.IMPORT_FILE_BYTES_MAX:
+        raise BadImport(f"{path} has more than {_limits.IMPORT_FILE_BYTES_MAX:,} bytes")
+    return data
+
+
+def read_jobs(path: str) -> actions_jobs.Told:
+    """Read what GitHub says of jobs, from a file."""
+    try:
+        return actions_jobs.read(read_file(path))
+    except BadImport as problem:
+        raise _not_imported(path, problem) from None
+
+
+def _not_imported(path: str, problem: BadImport) -> BadImport:
+    return BadImport(f"{path} is not imported: {problem.message}", hint=problem.hint)

@@ -1,0 +1,174 @@
+"""Import commits: add each to the runs that it belongs to, and make a run of the others where that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from playhead import _limits
+from playhead._api.addenda import adding, let_go
+from playhead._api.importing import begin_import
+from playhead._api.reading import open_index
+from playhead.capture import git
+from playhead.capture.git_command import GitFailed, deadline_after, run
+from playhead.errors import BadImport, LedgerError, UsageError
+from playhead.ingest import git_log
+from playhead.ingest.git_log import Commit
+from playhead.store import presence
+from playhead.store.files import FileStore
+from playhead.store.index import Index
+
+Progress = Callable[[int], None]
+
+_NO_COMMITS = "bad revision 'HEAD'"  # as git says it, in English as we ask it to
+
+
+class Attached(msgspec.Struct):
+    """A commit that a run has now, and why."""
+
+    run: str
+    commit: str
+    link: str
+
+
+class GitImported(msgspec.Struct):
+    """What became of an import of commits."""
+
+    repository: str
+    revisions: str
+    commits: int = 0
+    older: bool = False  # there are more, and they were not looked at
+    attached: list[Attached] = []
+    known: int = 0  # links that were recorded before
+    unlinked: int = 0  # commits that belong to no run
+    not_here: list[str] = []  # runs that commits name, and that this store does not have
+    running: list[str] = []  # runs that are still going on: they record their commits themselves at their end
+    problems: dict[str, str] = {}  # by run: why nothing could be added to it
+    made: str | None = None
+
+
+class Commits(msgspec.Struct):
+    """Commits of a repository, the newest first; and whether there are older ones."""
+
+    repository: git.Repository
+    commits: list[Commit]
+    older: bool = False
+
+
+def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
+    """Ask git for commits with one process; None where there is no repository. Raises GitFailed."""
+    cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
+    found = git.repository(cwd, deadline) if cwd.is_dir() else None
+    if found is None:
+        return None
+    kept_max = _limits.IMPORT_FILE_BYTES_MAX
+    try:
+        answer = run(git_log.arguments(revisions, limit + 1), cwd, deadline, keep_bytes_max=kept_max)
+    except GitFailed as problem:
+        if _NO_COMMITS in str(problem):
+            return Commits(found, [])
+        raise
+    if not answer.complete:
+        raise BadImport(
+            f"git printed more than {kept_max:,} bytes of {revisions}", hint="Ask for fewer commits with `--limit`."
+        )
+    commits = git_log.read(answer.kept)
+    return Commits(found, commits[:limit], len(commits) > limit)
+
+
+def import_git(
+    revisions: str,
+    repo: Path,
+    store: FileStore,
+    *,
+    limit: int = _limits.IMPORT_COMMITS_DEFAULT,
+    make_run: bool = False,
+    progress: Progress = lambda amount: None,
+) -> GitImported:
+    """Add commits to the runs that they name, and to those that were started from them."""
+    try:
+        read = read_commits(repo, revisions, limit)
+    except GitFailed as problem:
+        raise UsageError(
+            f"git cannot list {revisions!r}: {problem}", hint="RANGE is what `git log` takes: main, HEAD~20..HEAD."
+        ) from None
+    if read is None:
+        raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
+    found = GitImported(str(read.repository.root), revisions, len(read.commits), read.older)
+    with open_index(store) as index:
+        plan, left = _planned(index, read.commits, found)
+    for run_id, commits in plan.items():
+        if presence.is_held(store.folder(run_id)):
+            found.running.append(run_id)
+            continue
+        try:
+            with adding(store, run_id) as recording:
+                for commit, link in commits:
+                    recording.emit(commit.event(link))
+            found.attached += [Attached(run_id, commit.sha, link) for commit, link in commits]
+        except LedgerError as problem:  # of this run: it does not keep the others from theirs
+            found.problems[run_id] = problem.message
+        progress(1)
+    if make_run and left:
+        found.made = _make(store, left, read.repository, revisions)
+        found.attached += [Attached(found.made, commit.sha, "range") for commit in left]
+    return found
+
+
+def _planned(
+    index: Index, commits: list[Commit], found: GitImported
+) -> tuple[dict[str, list[tuple[Commit, str]]], list[Commit]]:
+    """Say which run gets which commits, oldest first, and which commits belong to none and are recorded nowhere."""
+    shas = _listed(commit.sha for commit in commits)
+    recorded: dict[str, set[str]] = {}
+    for sha, run_id in _rows(index, "SELECT sha, run FROM commits WHERE sha IN (SELECT value FROM json_each(?))", shas):
+        recorded.setdefault(sha, set()).add(run_id)
+    started: dict[str, list[str]] = {}
+    sql = (
+        "SELECT git_commit, id FROM runs WHERE origin IS NULL AND git_commit IN (SELECT value FROM json_each(?))"
+        " ORDER BY id DESC"
+    )
+    for sha, run_id in _rows(index, sql, shas):
+        started.setdefault(sha, []).append(run_id)
+    named = _listed(run_id for commit in commits for run_id in commit.runs)
+    here = {row[0] for row in _rows(index, "SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?))", named)}
+    plan: dict[str, list[tuple[Commit, str]]] = {}
+    left: list[Commit] = []
+    for commit in reversed(commits):
+        links = dict.fromkeys(started.get(commit.sha, [])[: _limits.IMPORT_RUNS_MAX], "started_from")
+        links |= {run_id: link for run_id, link in commit.runs.items() if run_id in here}
+        found.not_here += [each for each in commit.runs if each not in here and each not in found.not_here]
+        known = recorded.get(commit.sha, set())
+        found.known += len(known & links.keys())
+        for run_id in links.keys() - known:
+            plan.setdefault(run_id, []).append((commit, links[run_id]))
+        found.unlinked += not links
+        if not links and not known:
+            left.append(commit)
+    return dict(sorted(plan.items())), left
+
+
+def _make(store: FileStore, commits: list[Commit], repository: git.Repository, revisions: str) -> str:
+    facts = {"root": str(repository.root), "remote": repository.remote}
+    recording = begin_import(store, f"git {revisions}", "git", None, facts, None)
+    try:
+        for commit in commits:
+            recording.emit(commit.event("range"), parent=recording.root_span)
+        recording.output = {"commits": len(commits)}
+        recording.finish("ok")
+    except BaseException:
+        let_go(recording)
+        raise
+    return recording.id
+
+
+def _listed(texts: Any) -> str:
+    return orjson.dumps(list(texts)).decode()
+
+
+def _rows(index: Index, sql: str, values: str) -> list[tuple[str, ...]]:
+    return index.query(sql, (values,))[1]

@@ -1,0 +1,124 @@
+"""Answer `playhead log`: what the index knows of runs, commits and CI, and what git knows of commits, as one stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from playhead import _limits
+from playhead._api.importing import IMPORTED
+from playhead._api.importing_git import read_commits
+from playhead._api.reading import open_index
+from playhead._clock import moment_us
+from playhead.capture import git
+from playhead.capture.git_command import GitFailed
+from playhead.errors import UsageError
+from playhead.ingest.git_log import Commit
+from playhead.store.files import FileStore
+from playhead.store.index import Index
+from playhead.views import log
+
+_PARTS = "'child', 'exact', 'step'"  # what is no work of its own: parts of other runs, and replays
+_MODE = "coalesce(json_extract(origin, '$.mode'), '')"
+_OF_REPOSITORY = (
+    "(git_root = :root OR git_remote = :remote OR git_commit IN (SELECT value FROM json_each(:shas))"
+    " OR (:inside AND git_root IS NULL AND git_commit IS NULL))"
+)
+_RUNS = (
+    "SELECT id, name, status, started_us, duration_us, error, git_commit, git_branch FROM runs"
+    f" WHERE {_MODE} NOT IN ('{IMPORTED}', {_PARTS}) AND started_us >= :since AND {{of}}"
+    " ORDER BY started_us DESC, id DESC LIMIT :limit"
+)
+_FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {{of}})"
+_COMMITS = (
+    "SELECT sha, run, link, subject, author, authored, committed, time_us FROM commits"
+    f" WHERE sha IN (SELECT value FROM json_each(:shas)) OR (time_us >= :since AND {_FROM_RUNS})"
+    " ORDER BY time_us DESC, run DESC, seq LIMIT :several"
+)
+# A step or a test stands in the stream only where nothing tells of the job that it belongs to.
+_RESULTS = (
+    "SELECT c.*, e.time AS recorded FROM ci_results c JOIN events e ON e.run = c.run AND e.seq = c.seq"
+    " WHERE time_us >= :since AND ((step IS NULL AND test IS NULL) OR NOT EXISTS (SELECT 1 FROM ci_results p"
+    " WHERE p.run = c.run AND p.job IS c.job AND p.source IS c.source AND p.step IS NULL AND p.test IS NULL))"
+    f" AND (c.sha IN (SELECT value FROM json_each(:shas)) OR c.{_FROM_RUNS})"
+    " ORDER BY time_us DESC, c.run DESC, c.seq LIMIT :several"
+)
+
+
+class Stream(msgspec.Struct):
+    """Runs, commits and results of CI, the newest first."""
+
+    repository: str | None  # None outside of any: then all of the store is in it
+    entries: list[dict[str, Any]]
+    problem: str | None = None  # why git did not answer
+
+
+def stream(
+    store: FileStore, repo: Path | None = None, *, since_us: int = 0, limit: int = _limits.LOG_ENTRIES_DEFAULT
+) -> Stream:
+    """Return the stream of one repository, that of the current folder unless another is named."""
+    there, problem, found = (repo or Path.cwd()).resolve(), None, None
+    try:
+        found = read_commits(there, "HEAD", limit)
+    except GitFailed as failure:
+        problem = str(failure)
+    root = found.repository.root if found else git.find_root(there)
+    if root is None and repo is not None:
+        raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
+    commits = [] if found is None else found.commits
+    values = {
+        "root": None if root is None else str(root),
+        "remote": found.repository.remote if found else None,
+        "shas": orjson.dumps([commit.sha for commit in commits]).decode(),
+        "inside": root is not None and store.root.resolve().is_relative_to(root),
+        "since": since_us,
+        "limit": limit,
+        "several": limit * _limits.IMPORT_RUNS_MAX,  # each may be in as many runs
+    }
+    of = "1" if root is None else _OF_REPOSITORY
+    with open_index(store) as index:
+        runs, recorded, results = (_rows(index, sql.format(of=of), values) for sql in (_RUNS, _COMMITS, _RESULTS))
+    for result in results:
+        result["counts"] = _counts(result["counts"])
+    together = _commits(commits, recorded, since_us)
+    return Stream(None if root is None else str(root), log.stream(runs, together, results, limit), problem)
+
+
+def _rows(index: Index, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    columns, rows = index.query(sql, values)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _counts(told: str | None) -> dict[str, Any] | None:
+    """Read how many there were, where that is what the event says."""
+    try:
+        counts = orjson.loads(told or "null")
+    except orjson.JSONDecodeError:
+        return None
+    return counts if isinstance(counts, dict) else None
+
+
+def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: int) -> list[dict[str, Any]]:
+    """Put together what git and what the runs know of commits: git first, where it has the commit."""
+    found: dict[str, dict[str, Any]] = {}
+    for commit in from_git:
+        found[commit.sha] = {
+            "sha": commit.sha,
+            "subject": commit.subject,
+            "author": commit.author,
+            "authored": commit.authored,
+            "committed": commit.committed,
+            "time_us": moment_us(commit.committed),
+            "files": len(commit.changes),
+            "added": sum(change.added or 0 for change in commit.changes),
+            "removed": sum(change.removed or 0 for change in commit.changes),
+            "runs": commit.runs,
+        }
+    for row in recorded:
+        known = found.setdefault(row["sha"], {**row, "runs": {}})
+        if row["link"] != "range":
+            known["runs"].setdefault(row["run"], row["link"])
+    return [commit for commit in found.values() if (commit["time_us"] or 0) >= since_us]

@@ -1,0 +1,129 @@
+"""Read commits from what `git log` prints: all of them, with their files and notes, from one process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from playhead.errors import BadImport
+from playhead.event.kinds import GitCommitted
+
+NOTES = "refs/notes/playhead"
+TRAILER = "Playhead-Run"
+
+_FIELDS = ("%H", "%P", "%an", "%aI", "%cn", "%cI", "%N", "%B")
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COUNTS = re.compile(r"(\d+|-)\t(\d+|-)\t(.*)", re.DOTALL)
+# Anywhere in the message, and not only in its last lines: whoever squashes commits moves their trailers up.
+_NAMED = re.compile(rf"^[ \t]*{TRAILER}:[ \t]*(run_[0-9a-hjkmnp-tv-z]{{26}})[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
+
+class Change(msgspec.Struct, omit_defaults=True):
+    """What a commit did to one file, compared with its first parent."""
+
+    path: str
+    status: str  # as git has it: A, M, D, R, C, T
+    added: int | None = None  # lines; None of a binary
+    removed: int | None = None
+    before: str | None = None  # its name until then, where it was renamed or copied
+
+
+class Commit(msgspec.Struct):
+    """One commit."""
+
+    sha: str
+    parents: list[str]
+    author: str
+    authored: str
+    committer: str
+    committed: str
+    message: str
+    note: str  # of `refs/notes/playhead`
+    changes: list[Change]
+
+    @property
+    def subject(self) -> str:
+        """Return the first line of the message."""
+        return self.message.partition("\n")[0]
+
+    @property
+    def runs(self) -> dict[str, str]:
+        """Return the runs that the commit itself names, each with how: in its message, or in a note."""
+        notes = dict.fromkeys(_NAMED.findall(self.note), "note")
+        return notes | dict.fromkeys(_NAMED.findall(self.message), "trailer")
+
+    def event(self, link: str) -> GitCommitted:
+        """Return the event that says in a run that this commit belongs to it."""
+        return GitCommitted(
+            commit=self.sha,
+            files=[change.path for change in self.changes],
+            message=self.message,
+            author=self.author,
+            authored=self.authored,
+            parents=self.parents,
+            committer=self.committer,
+            committed=self.committed,
+            changes=msgspec.to_builtins(self.changes),
+            link=link,
+        )
+
+
+def arguments(revisions: str, commits_max: int) -> list[str]:
+    """Return the arguments of git that make it print what `read` reads, the newest commits first."""
+    form = "--format=tformat:" + "%x00".join(_FIELDS)
+    flags = [
+        "-z", "--raw", "--numstat", "--find-renames", "--diff-merges=first-parent", "--root", "--no-ext-diff",
+        "--no-textconv", "--no-color", "--no-relative", "--no-show-signature", "--encoding=UTF-8",
+        "--ignore-submodules=untracked", f"--notes={NOTES}", "-O/dev/null",
+    ]  # fmt: skip
+    return ["log", *flags, form, f"--max-count={commits_max}", "--end-of-options", revisions, "--"]
+
+
+def read(answer: bytes) -> list[Commit]:
+    """Read what git printed; bytes that are not UTF-8 become lone surrogates, which are marked where they are kept."""
+    parts = iter(answer.decode("utf-8", "surrogateescape").split("\0"))
+    found: list[Commit] = []
+    by_path: dict[str, Change] = {}
+    try:
+        for part in parts:
+            entry = part.removeprefix("\n")
+            if _COMMIT_ID.fullmatch(entry):
+                found.append(_commit(entry, [next(parts) for _ in _FIELDS[1:]]))
+                by_path = {}
+            elif entry.startswith(":"):
+                change = _change(entry, parts)
+                by_path[change.path] = change
+                found[-1].changes.append(change)
+            elif entry:
+                _count(entry, parts, by_path)
+    except (StopIteration, LookupError, ValueError):
+        raise BadImport("git printed something that is no list of commits") from None
+    return found
+
+
+def _commit(sha: str, fields: list[str]) -> Commit:
+    parents, author, authored, committer, committed, note, message = fields
+    return Commit(sha, parents.split(), author, authored, committer, committed, message.rstrip("\n"), note.strip(), [])
+
+
+def _change(entry: str, parts: Iterator[str]) -> Change:
+    """Read `:100644 100644 1234567 89abcde R100` and the one or two names that follow."""
+    status = entry.split(" ")[4]
+    before = next(parts) if status[0] in "RC" else None
+    return Change(next(parts), status[0], before=before)
+
+
+def _count(entry: str, parts: Iterator[str], by_path: dict[str, Change]) -> None:
+    """Read the lines of one file, `1<tab>2<tab>name`; of one that was renamed both names follow."""
+    counted = _COUNTS.fullmatch(entry)
+    if counted is None:
+        raise ValueError(entry)
+    added, removed, path = counted.groups()
+    if not path:
+        next(parts)
+        path = next(parts)
+    if added != "-":
+        change = by_path[path]
+        change.added, change.removed = int(added), int(removed)

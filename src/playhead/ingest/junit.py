@@ -1,0 +1,298 @@
+"""Read JUnit XML, as pytest and most other test runners write it.
+
+The file may come from anywhere: entities are refused, declared or used, and so is what is too deep or too much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.parsers import expat
+
+import msgspec
+
+from playhead import _limits
+from playhead.errors import BadImport
+from playhead.event.kinds import CiReported
+
+RUN_PROPERTY = "playhead.run_id"  # by which a test names the run that it is about
+BAD = ("failed", "error")
+
+# What a part of a test case says of it; a test that passed in the end may have failed before (Surefire).
+_OUTCOMES = {"failure": "failed", "error": "error", "skipped": "skipped"}
+_RERUNS = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
+_OUTPUTS = {"system-out": "stdout", "system-err": "stderr"}
+
+
+class Case(msgspec.Struct, omit_defaults=True):
+    """One test case."""
+
+    name: str
+    classname: str | None = None
+    status: str = "passed"
+    duration_us: int | None = None
+    file: str | None = None
+    line: int | None = None
+    message: str | None = None
+    type: str | None = None
+    text: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    properties: dict[str, str] = {}
+    reruns: int = 0
+
+    @property
+    def title(self) -> str:
+        """Name it as people do: `tests.test_login::test_case`."""
+        return f"{self.classname}::{self.name}" if self.classname else self.name
+
+    @property
+    def told(self) -> str:
+        """Say in one line what went wrong."""
+        reason = (self.message or self.text or "").strip().partition("\n")[0]
+        return f"{self.title}: {reason}" if reason else self.title
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all that is known of it."""
+        told: dict[str, Any] = {"name": self.name, "status": self.status, **msgspec.to_builtins(self)}
+        return told
+
+    def short(self) -> dict[str, Any]:
+        """Return what it is and how it ended: the rest stands elsewhere."""
+        told = self.as_dict()
+        return {name: told[name] for name in ("name", "classname", "status", "duration_us") if name in told}
+
+
+class Suite(msgspec.Struct):
+    """A suite that has tests of its own; `name` has the names of those that it is in."""
+
+    name: str
+    tests: list[Case] = []
+    timestamp: str | None = None
+    duration_us: int | None = None
+    properties: dict[str, str] = {}
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class Report(msgspec.Struct):
+    """One file."""
+
+    suites: list[Suite]
+
+    @property
+    def tests(self) -> list[Case]:
+        """Return the tests of all suites, in their order."""
+        return [test for suite in self.suites for test in suite.tests]
+
+
+def read(data: bytes) -> Report:
+    """Read one file. BadImport where it is no JUnit XML, or cannot be taken in safely."""
+    if len(data) > _limits.IMPORT_FILE_BYTES_MAX:
+        raise BadImport(f"it has more than {_limits.IMPORT_FILE_BYTES_MAX:,} bytes")
+    reading = _Reading()
+    try:
+        reading.parser.Parse(data, True)
+    except expat.ExpatError as problem:
+        raise BadImport(f"it is no XML: {problem}") from None
+    except (LookupError, ValueError) as problem:  # an encoding that nobody knows
+        raise BadImport(f"it is no XML that can be read: {problem}") from None
+    return Report([suite for suite in reading.suites if suite.tests or suite.stdout or suite.stderr])
+
+
+class _Reading:
+    """Follow the elements of one file, and keep what is in test suites."""
+
+    def __init__(self) -> None:
+        self.suites: list[Suite] = []
+        self._open: list[Suite] = []  # suites that we are in
+        self._test: Case | None = None
+        self._path: list[str] = []
+        self._text: list[str] | None = None  # of the element that we are in, where it is wanted
+        self._tests = 0
+        self.parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._characters
+        parser.EntityDeclHandler = parser.ExternalEntityRefHandler = parser.SkippedEntityHandler = _refuse_entity
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition("}")[2]
+        if not self._path and tag not in ("testsuites", "testsuite"):
+            raise BadImport(f"it is XML, but no JUnit file: it begins with <{tag[:60]}>")
+        self._path.append(tag)
+        if len(self._path) > _limits.JUNIT_DEPTH_MAX:
+            raise BadImport(f"it has more than {_limits.JUNIT_DEPTH_MAX} elements within elements")
+        if tag == "testsuite":
+            self._open_suite(attributes)
+        elif tag == "testcase":
+            self._open_test(attributes)
+        elif tag == "property":
+            self._add_property(attributes)
+        elif tag in _OUTCOMES and self._test is not None:
+            self._judge(self._test, tag, attributes)
+        elif tag in _RERUNS and self._test is not None:
+            self._test.reruns += 1
+        if tag in _OUTCOMES or tag in _OUTPUTS:
+            self._text = []
+
+    def _open_suite(self, attributes: dict[str, str]) -> None:
+        name = attributes.get("name") or ""
+        outer = self._open[-1].name if self._open else ""
+        suite = Suite(
+            " / ".join(filter(None, (outer, name))),
+            timestamp=attributes.get("timestamp") or None,
+            duration_us=_microseconds(attributes.get("time")),
+        )
+        self._open.append(suite)
+        self.suites.append(suite)
+
+    def _open_test(self, attributes: dict[str, str]) -> None:
+        self._tests += 1
+        if self._tests > _limits.JUNIT_TESTS_MAX:
+            raise BadImport(f"it has more than {_limits.JUNIT_TESTS_MAX:,} tests")
+        if not self._open:
+            self._open_suite({})  # tests that are in none
+        line = attributes.get("line") or ""
+        self._test = Case(
+            attributes.get("name") or "(no name)",
+            attributes.get("classname") or None,
+            duration_us=_microseconds(attributes.get("time")),
+            file=attributes.get("file") or None,
+            line=int(line) if line.isdecimal() and len(line) < 10 else None,
+        )
+        self._open[-1].tests.append(self._test)
+
+    def _judge(self, test: Case, tag: str, attributes: dict[str, str]) -> None:
+        """Take what a failure, an error or a skip says; where there are several, the first says what kind it is."""
+        if test.status == "passed" or (test.status == "skipped" and tag != "skipped"):
+            test.status = _OUTCOMES[tag]
+        test.message = _joined(test.message, attributes.get("message"))
+        test.type = test.type or attributes.get("type") or None
+
+    def _add_property(self, attributes: dict[str, str]) -> None:
+        name, value = attributes.get("name"), attributes.get("value")
+        holder = self._test if self._test is not None else self._open[-1] if self._open else None
+        if name and value is not None and holder is not None:
+            holder.properties[name] = value
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _end(self, tag: str) -> None:
+        tag = self._path.pop()
+        if self._text is not None and (tag in _OUTCOMES or tag in _OUTPUTS):
+            self._keep_text(tag, "".join(self._text))
+            self._text = None
+        elif tag == "testcase":
+            self._test = None
+        elif tag == "testsuite":
+            self._open.pop()
+
+    def _keep_text(self, tag: str, text: str) -> None:
+        holder = self._test if self._test is not None else self._open[-1] if self._open else None
+        if holder is None or not text.strip():
+            return
+        name = _OUTPUTS.get(tag, "text")
+        if name != "text" or isinstance(holder, Case):
+            setattr(holder, name, _joined(getattr(holder, name), text))
+
+
+def _refuse_entity(*_: Any) -> int:
+    raise BadImport(
+        "it declares or uses entities, which no JUnit file needs and which can make a small file endless",
+        hint="Take out its DOCTYPE, if you trust where it came from.",
+    )
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return "\n\n".join(filter(None, (one, other))) or None
+
+
+def _microseconds(seconds: str | None) -> int | None:
+    """Read a time such as `0.073` or `1,204.5`; None where it is none."""
+    try:
+        amount = float((seconds or "").replace(",", ""))
+    except ValueError:
+        return None
+    return round(amount * 1_000_000) if 0 <= amount < 1e9 else None
+
+
+def counts(tests: list[Case]) -> dict[str, int]:
+    """Count tests by how they ended."""
+    found: dict[str, int] = {}
+    for test in tests:
+        found[test.status] = found.get(test.status, 0) + 1
+    return dict(sorted(found.items()))
+
+
+def result(tests: list[Case]) -> str:
+    """Say what the tests come to: nothing that was run is `unknown` or `skipped`, and no success."""
+    by_status = counts(tests)
+    if any(by_status.get(status) for status in BAD):
+        return "failure"
+    return "success" if by_status.get("passed") else "skipped" if by_status else "unknown"
+
+
+def events(report: Report, job: str | None = None) -> list[CiReported]:
+    """Return what a file says as events: one for all of it, one for each suite where there are several, and one for
+    each test that failed, as far as there are not too many.
+    """
+    tests, suites = report.tests, report.suites
+    bad = [test for test in tests if test.status in BAD]
+    own = {id(test) for test in bad[: _limits.JUNIT_EVENTS_MAX]}
+    job = job or (suites[0].name if len(suites) == 1 and suites[0].name else "junit")
+    of_suites = [_suite_event(suite, job, own) for suite in suites]
+    if len(of_suites) == 1:
+        (whole,) = of_suites
+        whole.step = None
+        of_suites = []
+    else:
+        times = [suite.duration_us for suite in suites]
+        whole = CiReported(
+            job=job,
+            source="junit",
+            result=result(tests),
+            result_from="file",
+            started=min((suite.timestamp for suite in suites if suite.timestamp), default=None),
+            duration_us=None if None in times or not times else sum(filter(None, times)),
+            counts=counts(tests),
+        )
+    whole.errors = [test.told for test in bad[: _limits.JUNIT_EVENTS_MAX]]
+    of_tests = [
+        event_of(test, job, suite.name if of_suites else None)
+        for suite in suites
+        for test in suite.tests
+        if id(test) in own
+    ]
+    return [whole, *of_suites, *of_tests]
+
+
+def event_of(test: Case, job: str | None, suite: str | None = None) -> CiReported:
+    """Return the event of one test."""
+    return CiReported(
+        job=job or "junit",
+        step=suite,
+        result={"passed": "success", "skipped": "skipped"}.get(test.status, "failure"),
+        test=test.as_dict(),
+        duration_us=test.duration_us,
+        source="junit",
+        result_from="file",
+    )
+
+
+def _suite_event(suite: Suite, job: str, own: set[int]) -> CiReported:
+    output = {"stdout": suite.stdout, "stderr": suite.stderr}
+    return CiReported(
+        job=job,
+        step=suite.name or "(no name)",
+        source="junit",
+        result=result(suite.tests),
+        result_from="file",
+        started=suite.timestamp,
+        duration_us=suite.duration_us,
+        counts=counts(suite.tests),
+        tests=[test.short() if id(test) in own else test.as_dict() for test in suite.tests],
+        log={name: text for name, text in output.items() if text} or None,
+        properties=dict(suite.properties),
+    )

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests._api.conftest import record
+from tests.ingest.actions import jobs_json, lines, logs_zip, zipped
+from tests.repositories import commit, git_in
+
+import playhead
+from playhead import _limits
+from playhead._api import importing
+from playhead._api.importing import Imported
+from playhead.capture.record import Record
+from playhead.errors import BadImport, UsageError
+from playhead.ingest import actions_jobs
+from playhead.store.files import FileStore
+
+XML = b"""<testsuite name="unit" timestamp="2026-01-02T03:04:05Z"><testcase classname="t" name="ok"/>
+<testcase classname="t" name="bad"><failure message="no">trace</failure></testcase></testsuite>"""
+GITHUB = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": "77", "GITHUB_JOB": "tests"}
+
+
+def junit(store: FileStore, data: bytes = XML, *, environ: dict[str, str] | None = None, **named: Any) -> Imported:
+    options = {"run": None, "commit": None, "ci_run": None, "repo": None, **named}
+    attach_only = options.pop("attach_only", False)
+    found = importing.about(**options, store=store, environ=environ or {})
+    return importing.import_junit([("out/report.xml", data)], found, store, attach_only=attach_only)[0]
+
+
+def reports(store: FileStore, run: str) -> list[dict[str, Any]]:
+    return [event.data for event in playhead.load(run, store.root).events() if event.kind == "ci.reported"]
+
+
+def test_results_go_to_the_run_that_made_the_commit_and_the_chain_stays_whole(store: FileStore, repo: Path) -> None:
+    started_from = record(store)
+    with playhead.record("maker", store=store, capture=False) as maker:
+        sha = commit(repo, "made by the run", b="x\n")
+    assert maker.id is not None
+    (placed,) = junit(store).runs
+    assert (placed.run, placed.link, placed.made, placed.added) == (maker.id, "committed", False, 2)
+    whole, bad = reports(store, maker.id)
+    assert (whole["result"], whole["counts"], whole["commit"]) == ("failure", {"failed": 1, "passed": 1}, sha)
+    assert (bad["test"]["text"], bad["link"], "dirty" in bad) == ("trace", "committed", False)
+    run = playhead.load(maker.id, store.root)
+    assert run.artifact("report.xml") == XML
+    verified = run.verify(deep=True)
+    assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+    assert run.readiness().replayable
+    assert reports(store, started_from) == []
+
+
+def test_the_same_results_are_added_once_and_others_are(store: FileStore) -> None:
+    run = record(store)
+    assert [(one.added, one.known) for one in junit(store).runs] == [(2, 0)]
+    before = len(list(playhead.load(run, store.root).events()))
+    assert [(one.added, one.known) for one in junit(store).runs] == [(0, 2)]
+    assert len(list(playhead.load(run, store.root).events())) == before
+    (again,) = junit(store, XML.replace(b'"no"', b'"other"')).runs
+    assert (again.run, again.added, again.known) == (run, 2, 0)
+
+
+def test_the_run_of_ci_counts_before_the_commit(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in GITHUB.items():
+        monkeypatch.setenv(name, value)
+    in_ci = record(store)
+    for name in GITHUB:
+        monkeypatch.delenv(name)
+    record(store)  # started from the same commit
+    (placed,) = junit(store, environ=GITHUB).runs
+    assert (placed.run, placed.link) == (in_ci, "ci_run")
+    told = reports(store, in_ci)[0]
+    assert (told["job"], told["ci"]["run_id"], told["ci"]["provider"]) == ("tests", "77", "github-actions")
+    assert [one.run for one in junit(store, ci_run="77").runs] == [in_ci]
+
+
+def test_a_run_that_is_named_counts_before_all_else(store: FileStore) -> None:
+    run = record(store)
+    record(store)
+    (placed,) = junit(store, run=run).runs
+    assert (placed.run, placed.link) == (run, "named")
+    with pytest.raises(UsageError, match="is not in"):
+        junit(FileStore(store.root.parent / "other"), run=str(store.folder(run)))
+
+
+def test_a_commit_that_names_a_run_belongs_to_it_without_an_import_of_commits(store: FileStore, repo: Path) -> None:
+    run = record(store)
+    commit(repo, f"later\n\nPlayhead-Run: {run}")
+    assert [(one.run, one.link) for one in junit(store).runs] == [(run, "committed")]
+    assert [one.run for one in junit(store, commit="HEAD").runs] == [run]
+
+
+def test_where_no_run_matches_one_is_made_and_found_again(store: FileStore, repo: Path) -> None:
+    (placed,) = junit(store).runs
+    assert (placed.made, placed.added, placed.link) == (True, 2, None)
+    run = playhead.load(placed.run, store.root)
+    assert (run.name, run.status) == ("ci", "error")
+    started = next(iter(run.events())).data
+    assert started["origin"] == {"mode": "import", "source": "junit"}
+    assert started["git"]["commit"] == git_in(repo, "rev-parse", "HEAD")
+    assert run.verify(deep=True).completeness.verdict == "complete"
+    (again,) = junit(store).runs
+    assert (again.run, again.made, again.added, again.known) == (placed.run, False, 0, 2)
+    (other,) = junit(store, XML.replace(b"unit", b"more")).runs
+    assert (other.run, other.made, other.added) == (placed.run, False, 2)
+
+
+def test_without_commit_and_ci_the_results_themselves_tell_which_run_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = FileStore(tmp_path / ".playhead")
+    (first,) = junit(store).runs
+    (again,) = junit(store).runs
+    (other,) = junit(store, XML.replace(b"unit", b"more")).runs
+    assert (again.run, again.added) == (first.run, 0)
+    assert other.made
+    assert other.run != first.run
+
+
+def test_attach_only_makes_no_run(store: FileStore) -> None:
+    assert junit(store, attach_only=True).runs == []
+    assert list(store.runs()) == []
+
+
+def test_of_many_runs_the_newest_get_it_and_the_rest_is_counted(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_limits, "IMPORT_RUNS_MAX", 2)
+    runs = [record(store) for _ in range(3)]
+    imported = junit(store)
+    assert sorted(one.run for one in imported.runs) == runs[1:]
+    assert ({one.link for one in imported.runs}, imported.left_out) == ({"started_from"}, 1)
+
+
+def test_a_test_that_names_a_run_is_added_to_that_run_alone(store: FileStore, repo: Path) -> None:
+    about_it = record(store)
+    commit(repo, "second", b="x\n")
+    xml = XML.replace(
+        b'name="ok"/>',
+        f'name="ok"><properties><property name="playhead.run_id" value="{about_it}"/>'
+        f'<property name="x" value="run_123"/></properties></testcase>'.encode(),
+    )
+    made, by_name = junit(store, xml).runs
+    assert (made.made, by_name.run, by_name.link, by_name.added) == (True, about_it, "property", 1)
+    (told,) = reports(store, about_it)
+    assert (told["test"]["name"], told["result"]) == ("ok", "success")
+    assert [one.added for one in junit(store, xml).runs] == [0, 0]
+
+
+def test_changes_that_are_in_no_commit_are_said(store: FileStore, repo: Path) -> None:
+    run = record(store)
+    (repo / "a.py").write_text("changed\n")
+    junit(store)
+    assert {told["dirty"] for told in reports(store, run)} == {True}
+
+
+def test_replays_and_children_get_nothing(store: FileStore) -> None:
+    with Record("again", store=store, origin={"run": "run_x", "mode": "exact"}, capture=False) as replay:
+        pass
+    (placed,) = junit(store).runs
+    assert placed.made
+    assert placed.run != replay.id
+
+
+def test_secrets_are_redacted_in_results_logs_and_files(store: FileStore) -> None:
+    run = record(store)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    junit(store, XML.replace(b"trace", f"token {secret}".encode()))
+    log = zipped({"0_build.txt": lines(0, f"using {secret}")})
+    found = importing.about(run=run, commit=None, ci_run=None, repo=None, store=store)
+    importing.import_actions_log("logs.zip", log, found, store)
+    assert importing.import_actions_log("logs.zip", log, found, store)[0].runs[0].added == 0
+    assert len(reports(store, run)) == 3
+    kept = [path for path in store.root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert kept == []
+
+
+def test_text_that_is_no_text_is_kept_and_known_again(store: FileStore) -> None:
+    run = record(store)
+    log = zipped({"0_b.txt": lines(0, "x").encode() + b"\xff\xfe not utf-8 \x00\n" + b"y" * 100_000})
+    found = importing.about(run=run, commit=None, ci_run=None, repo=None, store=store)
+    (first,) = importing.import_actions_log("l.zip", log, found, store)[0].runs
+    (again,) = importing.import_actions_log("l.zip", log, found, store)[0].runs
+    assert (first.added, again.added, again.known) == (1, 0, 1)
+    assert playhead.verify(playhead.load(run, store.root)).integrity.verdict == "intact"
+
+
+def test_logs_go_by_what_github_says_of_them(store: FileStore, repo: Path) -> None:
+    with playhead.record("maker", store=store, capture=False) as maker:
+        sha = commit(repo, "made", b="x\n")
+    assert maker.id is not None
+    told = actions_jobs.read(json.dumps(jobs_json(sha)).encode())
+    found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store, told=told)
+    imported, _ = importing.import_actions_log("logs.zip", logs_zip(), found, store, told=told)
+    assert [(one.run, one.link, one.added) for one in imported.runs] == [(maker.id, "committed", 7)]
+    job, setup, tests, *_ = reports(store, maker.id)
+    assert (job["job"], job["result"], job["started"]) == ("build / call", "failure", "2026-01-02T03:00:00Z")
+    assert (job["ci"]["run_id"], job["ci"]["attempt"], job["commit"]) == ("99123", "2", sha)
+    assert (setup["result_from"], tests["step"], tests["number"]) == ("api", "Run pytest", 2)
+    assert "##[error]Process completed" in tests["log"]
+
+
+def test_nothing_is_guessed_for_a_log(store: FileStore) -> None:
+    run = record(store)
+    found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store)
+    (placed,) = importing.import_actions_log("logs.zip", logs_zip(), found, store)[0].runs
+    assert placed.made
+    assert reports(store, run) == []
+
+
+def test_of_several_files_none_is_imported_where_one_is_bad(store: FileStore) -> None:
+    run = record(store)
+    found = importing.about(run=run, commit=None, ci_run=None, repo=None, store=store)
+    with pytest.raises(BadImport, match=r"b\.xml is not imported: it is no XML"):
+        importing.import_junit([("a.xml", XML), ("b.xml", b"no")], found, store)
+    assert reports(store, run) == []
+
+
+@pytest.mark.parametrize("sha", ["nope", "HEAD..HEAD", "--all"])
+def test_what_is_no_commit_is_a_usage_error(store: FileStore, sha: str) -> None:
+    with pytest.raises(UsageError, match="not a commit"):
+        junit(store, commit=sha)
+
+
+def test_a_commit_that_was_not_fetched_is_taken_in_full(store: FileStore) -> None:
+    (placed,) = junit(store, commit="b" * 40).runs
+    assert reports(store, placed.run)[0]["commit"] == "b" * 40
+
+
+def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore) -> None:
+    damaged, whole = record(store), record(store)
+    timeline = store.folder(damaged) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"run.finished"', b'"run.finisheD"'))
+    by_run = {one.run: one for one in junit(store).runs}
+    assert (by_run[whole].added, by_run[whole].problem) == (2, None)
+    assert (by_run[damaged].added, "is damaged" in str(by_run[damaged].problem)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("conclusions", "status", "result"),
+    [
+        (["success", "skipped"], "ok", "success"),
+        (["success", "timed_out"], "error", "failure"),
+        (["success", "cancelled"], "cancelled", "cancelled"),
+        (["success", "never heard of"], "ok", "unknown"),
+        (["skipped"], "ok", "unknown"),
+    ],
+)
+def test_a_run_that_is_made_says_what_all_jobs_come_to(
+    store: FileStore, conclusions: list[str], status: str, result: str
+) -> None:
+    jobs = [{"name": f"job {n}", "conclusion": word} for n, word in enumerate(conclusions)]
+    told = actions_jobs.read(json.dumps({"databaseId": 5, "jobs": jobs}).encode())
+    log = zipped({f"{n}_job {n}.txt": lines(n, "x") for n in range(len(jobs))})
+    found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store, told=told)
+    (placed,) = importing.import_actions_log("logs.zip", log, found, store, told=told)[0].runs
+    run = playhead.load("ci:5", store.root)
+    assert (run.id, run.status) == (placed.run, status)
+    assert [event.data["output"]["result"] for event in run.events() if event.kind == "run.finished"] == [result]
+
+
+def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: FileStore, repo: Path) -> None:
+    (placed,) = junit(store, commit="b" * 40).runs
+    assert next(iter(playhead.load(placed.run, store.root).events())).data["git"] == {"commit": "b" * 40}
+    (placed,) = junit(store, commit="c" * 40, repo=repo).runs
+    assert next(iter(playhead.load(placed.run, store.root).events())).data["git"]["root"] == str(repo)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests._api.conftest import record
+from tests.repositories import commit, git_in, make
+
+import playhead
+from playhead import _limits
+from playhead._api.importing_git import GitImported, import_git
+from playhead.errors import BadImport, UsageError
+from playhead.store.files import FileStore
+from playhead.store.index import Index
+
+
+def run_import(store: FileStore, repo: Path, revisions: str = "HEAD", **options: object) -> GitImported:
+    return import_git(revisions, repo, store, **options)  # type: ignore[arg-type]
+
+
+def committed(store: FileStore, run: str) -> list[dict[str, object]]:
+    return [event.data for event in playhead.load(run, store.root).events() if event.kind == "git.committed"]
+
+
+def test_a_commit_is_added_to_the_run_it_names_and_to_those_started_from_it(store: FileStore, repo: Path) -> None:
+    run = record(store)
+    named = commit(repo, f"named\n\nPlayhead-Run: {run}", b="x\ny\n")
+    noted = commit(repo, "noted")
+    git_in(repo, "notes", "--ref=playhead", "append", "-m", f"Playhead-Run: {run}")
+    later = record(store)
+    found = run_import(store, repo)
+    first = git_in(repo, "rev-parse", "HEAD~2")
+    assert {(one.run, one.commit, one.link) for one in found.attached} == {
+        (run, first, "started_from"), (run, named, "trailer"), (run, noted, "note"), (later, noted, "started_from"),
+    }  # fmt: skip
+    told = committed(store, run)
+    assert [each["link"] for each in told] == ["started_from", "trailer", "note"]  # in order of time
+    assert told[1]["changes"] == [{"path": "b", "status": "A", "added": 2, "removed": 0}]
+    assert (told[1]["committer"], told[1]["message"]) == ("Ada Löv", f"named\n\nPlayhead-Run: {run}")
+    for each in (run, later):
+        verified = playhead.load(each, store.root).verify(deep=True)
+        assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+    again = run_import(store, repo)
+    assert (again.attached, again.known) == ([], 4)
+    assert len(committed(store, run)) == 3
+
+
+def test_only_what_a_run_made_counts_as_written_by_it(store: FileStore, repo: Path) -> None:
+    run = record(store)
+    commit(repo, f"made\n\nPlayhead-Run: {run}", b="x\n")
+    run_import(store, repo)
+    with Index(store.root) as index:
+        rows = index.query("SELECT run, target FROM effects WHERE what = 'file.committed'")[1]
+    assert rows == [(run, "b")]
+
+
+def test_a_commit_that_a_run_recorded_itself_is_known(store: FileStore, repo: Path) -> None:
+    with playhead.record("maker", store=store, capture=False) as maker:
+        sha = commit(repo, f"made\n\nPlayhead-Run: {maker.id}")
+    found = run_import(store, repo, "HEAD~1..HEAD")
+    assert (found.attached, found.known, found.unlinked) == ([], 1, 0)
+    assert [each["commit"] for each in committed(store, str(maker.id))] == [sha]
+
+
+def test_commits_of_no_run_become_one_run_where_that_is_wanted(store: FileStore, repo: Path) -> None:
+    second = commit(repo, "second", b="x\n")
+    assert run_import(store, repo).unlinked == 2
+    assert list(store.runs()) == []
+    found = run_import(store, repo, "main", make_run=True)
+    assert found.made is not None
+    run = playhead.load(found.made, store.root)
+    assert (run.name, run.status) == ("git main", "ok")
+    told = committed(store, found.made)
+    assert [each["link"] for each in told] == ["range", "range"]
+    assert told[1]["commit"] == second
+    assert run_import(store, repo, "main", make_run=True).made is None
+    third = commit(repo, "third")
+    newer = run_import(store, repo, "main", make_run=True)
+    assert [each["commit"] for each in committed(store, str(newer.made))] == [third]
+    with playhead.record("later", store=store, capture=False):
+        pass
+    assert playhead.load("@last", store.root).name == "later"
+
+
+def test_runs_that_are_elsewhere_and_those_still_running_are_said(store: FileStore, repo: Path) -> None:
+    elsewhere = "run_01m7k9spd2eyx9twdc57j2zz2m"
+    commit(repo, f"x\n\nPlayhead-Run: {elsewhere}")
+    with playhead.record("open", store=store, capture=False) as run:
+        commit(repo, f"y\n\nPlayhead-Run: {run.id}")
+        found = run_import(store, repo, "HEAD~2..HEAD")
+    assert (found.not_here, found.running, found.attached) == ([elsewhere], [run.id], [])
+
+
+def test_of_many_commits_the_newest_are_looked_at(
+    store: FileStore, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(repo, "second")
+    found = run_import(store, repo, limit=1)
+    assert (found.commits, found.older) == (1, True)
+    assert not run_import(store, repo, limit=2).older
+    monkeypatch.setattr(_limits, "IMPORT_FILE_BYTES_MAX", 20)
+    with pytest.raises(BadImport, match="git printed more than 20 bytes"):
+        run_import(store, repo)
+
+
+@pytest.mark.parametrize("revisions", ["nope", "--output=evil", "HEAD~9..HEAD"])
+def test_what_is_no_range_is_a_usage_error(store: FileStore, repo: Path, revisions: str) -> None:
+    with pytest.raises(UsageError, match="git cannot list"):
+        run_import(store, repo, revisions)
+    assert not (repo / "evil").exists()
+
+
+def test_a_folder_without_a_repository_is_a_usage_error(store: FileStore, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no git repository"):
+        run_import(store, tmp_path)
+
+
+def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore, repo: Path) -> None:
+    damaged, whole = record(store), record(store)
+    timeline = store.folder(damaged) / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"run.finished"', b'"run.finisheD"'))
+    found = run_import(store, repo)
+    assert [one.run for one in found.attached] == [whole]
+    assert "is damaged" in found.problems[damaged]
+
+
+def test_a_repository_without_a_commit_has_none(tmp_path: Path, store: FileStore) -> None:
+    found = run_import(store, make(tmp_path / "new"))
+    assert (found.commits, found.attached) == (0, [])

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.ingest.actions import SETUP, TESTS, jobs_json, logs_zip
+
+from playhead.errors import BadImport
+from playhead.ingest import actions_jobs, actions_log
+
+SHA = "a" * 40
+
+
+def told(document: Any) -> actions_jobs.Told:
+    return actions_jobs.read(json.dumps(document).encode())
+
+
+def test_what_github_says_counts_before_what_the_log_tells() -> None:
+    found = told(jobs_json(SHA))
+    assert (found.commit, found.ci["run_id"], found.ci["attempt"], found.ci["workflow"]) == (SHA, "99123", "2", "CI")
+    build, lint, deploy = actions_jobs.apply(actions_log.read(logs_zip(), "x"), found).jobs
+    assert (build.name, build.result, build.result_from) == ("build / call", "failure", "api")
+    assert [(step.number, step.name, step.result, bool(step.log)) for step in build.steps] == [
+        (1, "Set up job", "success", True), (2, "Run pytest", "failure", True), (3, "Upload", "skipped", False),
+        (10, "Complete job", "success", True),
+    ]  # fmt: skip
+    assert (lint.result, deploy.name, deploy.result, deploy.log) == ("success", "deploy", "skipped", "")
+    event = actions_log.events(actions_log.Logs([build]), found.ci)[0]
+    assert event.ci == {**found.ci, "url": "https://github.com/o/r/actions/runs/99123/job/1"}
+
+
+def test_the_form_of_gh_is_read_too() -> None:
+    steps = [{"name": "Run pytest", "number": 4, "conclusion": "success", "startedAt": "2026-01-02T03:01:00Z"}]
+    job = {
+        "name": "test",
+        "databaseId": 5,
+        "conclusion": "success",
+        "completedAt": "2026-01-02T03:09:00Z",
+        "steps": steps,
+    }
+    found = told({"databaseId": 77, "headSha": SHA, "attempt": 1, "jobs": [job]})
+    assert (found.ci["run_id"], found.commit) == ("77", SHA)
+    # The log of one job does not say whose it is; its steps are found by their names.
+    (only,) = actions_jobs.apply(actions_log.read((SETUP + TESTS).encode(), "download"), found).jobs
+    assert (only.name, only.result, only.finished) == ("test", "success", "2026-01-02T03:09:00Z")
+    assert [(step.number, step.result, step.started) for step in only.steps] == [(4, "success", "2026-01-02T03:01:00Z")]
+
+
+def test_a_long_name_is_found_by_what_its_file_has_of_it() -> None:
+    name = "a" * 80 + " (😅, x / y)" + "b" * 40
+    logs = actions_log.Logs([actions_log.Job(name="a" * 80 + " (😅, x  y"), actions_log.Job(name="other")])
+    found = told({"jobs": [{"name": name, "conclusion": "success"}, {"name": "other", "conclusion": "failure"}]})
+    assert [(job.name, job.result) for job in actions_jobs.apply(logs, found).jobs] == [
+        (name, "success"), ("other", "failure"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [{}, [], 5, {"jobs": 5}, {"jobs": [5]}, [{"jobs": []}, 5], None])
+def test_what_is_no_list_of_jobs_is_refused(document: Any) -> None:
+    if document == []:
+        assert told(document).jobs == []
+        return
+    with pytest.raises(BadImport, match="no list of jobs"):
+        told(document)
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(BadImport, match="no JSON"):
+        actions_jobs.read(b"{")
+
+
+def test_fields_of_the_wrong_form_are_passed_over() -> None:
+    found = told({"jobs": [{"name": 5, "conclusion": None, "steps": [5, {"number": "x", "name": None}], "run_id": []}]})
+    (job,) = found.jobs
+    assert (job.name, job.result, [(step.name, step.number) for step in job.steps]) == (
+        "5",
+        "unknown",
+        [("(no name)", None)],
+    )
