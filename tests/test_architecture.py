@@ -26,7 +26,7 @@ LAYERS = (
     {"_api"},
     {"attach"},  # what Python runs first in a program: it begins a recording, or a replay
     {"replay", "capture"},
-    {"views", "ingest", "store"},
+    {"views", "ingest", "store", "policy"},
     {"ledger"},
     {"event"},
     {"errors", "settings", "_clock", "_ids", "_launched", "_limits", "_version"},

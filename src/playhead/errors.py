@@ -23,6 +23,7 @@
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
     ├── PolicyDenied            a policy said no
+    │   └── EffectDenied        to something outside the process; a PermissionError too
     ├── InFlight                a call was under way when the run was cut off that is resumed
     └── Refused                 a replay does not touch the world
         ├── WriteRefused        a file outside the scratch folder; a PermissionError too
@@ -247,6 +248,16 @@ class PolicyDenied(PlayheadError):
         self.resource = resource
         self.rule = rule
         self.reason = reason
+
+
+class EffectDenied(PolicyDenied, PermissionError):
+    """A policy said no to what the process was about to do outside itself: to a file, a process, the network."""
+
+    code = "effect_denied"
+
+    def __init__(self, message: str, *, capability: str, resource: str | None, rule: str, reason: str) -> None:
+        PolicyDenied.__init__(self, message, capability=capability, resource=resource, rule=rule, reason=reason)
+        self.errno, self.strerror, self.filename = errno.EACCES, message, resource
 
 
 class Refused(PlayheadError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from playhead import _limits
-from playhead.capture import guard, reads, snapshots
+from playhead.capture import enforcing, guard, reads, snapshots
 from playhead.capture.arguments import arguments_of, is_method
 from playhead.capture.around import around
 from playhead.capture.guard import RecordingWarning
@@ -179,6 +179,8 @@ def check(capability: str, resource: Any = None, **context: Any) -> Decision:
         decision, rule, reason = _ask(policy, capability, target, context)
         if decision != "allow":
             break
+    if decision == "allow" and (ruled := enforcing.check(scope, capability, target or "", context=context)) is not None:
+        return ruled.decision if enforcing.is_enforced(scope) else "allow"
     if scope is not None:
         checked = kinds.PolicyChecked(
             capability=capability, resource=target, decision=decision, rule=rule, reason=reason, context=context

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from playhead.capture import callers, forks, guard
-from playhead.errors import Refused
+from playhead.errors import EffectDenied, Refused
 
 Listener = Callable[[tuple[Any, ...]], object]
 
@@ -109,8 +109,8 @@ def _hook(
             function(args)
         for function in last.get(event, ()):
             function(args)
-    except Refused:
-        raise  # a replay: it is not to be done
+    except (EffectDenied, Refused):
+        raise  # a policy, or a replay: it is not to be done
     except Exception as problem:
         # A listener that knows whose run it was about has absorbed it, and raises what is meant for the program.
         guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from playhead.capture import abandoned, answering, dialects, guard, telemetry
+from playhead.capture import abandoned, answering, dialects, enforcing, guard, telemetry
 from playhead.capture.exchange import Exchange
 from playhead.capture.headers import Pairs, texts
 from playhead.capture.scope import muted, place, wrapped
@@ -33,6 +33,7 @@ def begin(method: str, url: str, headers: Pairs, body: bytes | None, *, tells: b
         answering.unrecorded(method, url)
     if scope is None or not (scope.recording.captures or wrapped.get()) or answering.is_left_alone(url):
         return None
+    enforcing.request(scope, method, url, body)
     try:
         exchange = Exchange(scope, method, url, headers)
         if abandoned.collecting():

@@ -19,7 +19,18 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead.capture import abandoned, audit, callers, effects_files, execs, guard, obstacles, scope, sockets
+from playhead.capture import (
+    abandoned,
+    audit,
+    callers,
+    effects_files,
+    enforcing,
+    execs,
+    guard,
+    obstacles,
+    scope,
+    sockets,
+)
 from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
@@ -152,6 +163,7 @@ def _record(what: str, target: str, detail: dict[str, Any]) -> None:
     if where is None or not where.recording.captures or where.recording in _without:
         return
     recording = where.recording
+    enforcing.effect(where, what, target, detail)
     try:
         times = _count(recording, (where.span, where.lane.path, what, target)) if what.startswith(_FOLDED) else 1
         if times > _limits.EFFECT_REPEATS_MAX and not _is_power_of_ten(times):

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.capture import abandoned, answering, bodies, dialects, guard
+from playhead.capture import abandoned, answering, bodies, dialects, enforcing, guard
 from playhead.capture.bodies import Answer, kept_answer, kept_request, parsed
 from playhead.capture.clients.replies import Reply, Request, reply_to, reply_to_async
 from playhead.capture.dialects import Answered, Dialect
@@ -354,6 +354,7 @@ class Exchange:
         if answered is not None:
             if answered.usage is not None:
                 fields["usage"] = kinds.as_fields(answered.usage)
+                enforcing.answered(recording, answered.model, fields["usage"])
             if answered.finish is not None:
                 fields["finish"] = answered.finish
             if answered.model is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import children, environment, guard, orphans, scope
+from playhead.capture import children, enforcing, environment, guard, orphans, scope
 from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
@@ -54,10 +54,10 @@ class Launched:
     warnings: list[str] = field(default_factory=list)
 
 
-def open_run(store: FileStore, settings: Settings) -> Recording:
+def open_run(store: FileStore, settings: Settings, rules: enforcing.Given = enforcing.OF_FOLDER) -> Recording:
     """Open a run for `launch`; PlayheadError where nothing can be recorded here."""
     _fill_closed_descriptors()
-    return open_recording(store, settings)
+    return open_recording(store, settings, rules=rules)
 
 
 def launch(

@@ -8,7 +8,7 @@ import sys
 
 from playhead import settings as settings_module
 from playhead._ids import new_run_id
-from playhead.capture import guard
+from playhead.capture import enforcing, guard
 from playhead.capture.gate import Gate
 from playhead.capture.recording import Recording
 from playhead.capture.redact import Redactor
@@ -25,6 +25,7 @@ def open_recording(
     policy: Policy | None = None,
     run: str | None = None,
     captures: bool = True,
+    rules: enforcing.Given = enforcing.OF_FOLDER,
 ) -> Recording:
     """Create a new run in a store, or join the one named, and return what records it."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -36,7 +37,15 @@ def open_recording(
     identity = run or new_run_id()
     ledger = store.ledger(identity, create=run is None)
     begun = run is not None
-    return Recording(identity, store, ledger, gate, settings=settings, policy=policy, captures=captures, begun=begun)
+    recording = Recording(
+        identity, store, ledger, gate, settings=settings, policy=policy, captures=captures, begun=begun
+    )
+    try:
+        enforcing.begin(recording, store, settings, run, rules)
+    except Exception:
+        withdraw(recording)
+        raise
+    return recording
 
 
 def withdraw(recording: Recording) -> None:

@@ -29,6 +29,11 @@ class Patches:
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
 
+    @property
+    def done(self) -> bool:
+        """Say whether anything is replaced."""
+        return bool(self._done)
+
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of an attribute that the owner has itself."""
         self._put(owner, name, owner.__dict__[name], make)

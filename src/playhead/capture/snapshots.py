@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from playhead.capture import guard
+from playhead.capture import enforcing, guard
 from playhead.capture.scope import Policy
 from playhead.errors import PlayheadError
 from playhead.event import kinds
+from playhead.policy.rules import Rules
 from playhead.store import layout
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ _EMPTY_PACK = b"{}\n"  # what context_pack.json holds before there is a pack
 
 def begin(recording: Recording, started: kinds.RunStarted) -> None:
     """Write the policy that a run begins with, and say in run.started what both files hold."""
-    snapshot = _encoded(_described(recording.policy))
-    started.policy = {"mode": "observe" if recording.policy is None else "enforce"}
+    described = _described(recording.policy, enforcing.policy_of(recording))
+    snapshot = _encoded(described)
+    started.policy = {"mode": described["mode"]}
     try:
         recording.store.put_file(recording.id, layout.POLICY_SNAPSHOT, snapshot)
         started.policy["digest"] = hashlib.sha256(snapshot).hexdigest()
@@ -75,15 +77,17 @@ def keep_pack(recording: Recording, pack: Any, parent: str | None = None) -> Non
 
 def keep_policy(recording: Recording, policy: Policy, parent: str | None) -> None:
     """Keep the policy of an agent that joined a run, as an artifact; the snapshot of the run is of its start."""
-    snapshot = _encoded(_described(policy))
+    snapshot = _encoded(_described(policy, None))
     recording.artifact(layout.POLICY_SNAPSHOT, snapshot, role="policy", media="application/json", parent=parent)
 
 
-def _described(policy: Policy | None) -> dict[str, Any]:
+def _described(policy: Policy | None, rules: Rules | None) -> dict[str, Any]:
+    """Return what rules a run: the rules of a file, and a function of the program."""
+    found: dict[str, Any] = {"mode": "observe", "policy": None} if rules is None else rules.as_snapshot()
     if policy is None:
-        return {"mode": "observe", "policy": None}
+        return found
     name = f"{getattr(policy, '__module__', '?')}:{getattr(policy, '__qualname__', type(policy).__qualname__)}"
-    return {"mode": "enforce", "policy": {"callable": name}}
+    return {"mode": "enforce", "policy": {"callable": name, **(found["policy"] or {})}}
 
 
 def _encoded(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from playhead.capture import abandoned, answering, printing, repeats
+from playhead.capture import abandoned, answering, enforcing, printing, repeats
 from playhead.capture.answered import Outcome
 from playhead.capture.arguments import arguments_of
 from playhead.capture.around import around
@@ -214,6 +214,7 @@ class ModelCall(Span):
             self._answer["usage"] = tokens(usage)
 
     def begin(self) -> None:
+        enforcing.model(live(), self._asked[0], self._asked[1])
         super().begin()
         if self._outside is not None:
             self._outside.recording.turns.by_hand.add(self.span)
@@ -221,6 +222,7 @@ class ModelCall(Span):
     def end(self, error: BaseException | None = None) -> None:
         if self._outside is not None:
             self._outside.recording.turns.by_hand.discard(self.span)
+            enforcing.answered(self._outside.recording, self._asked[1], self._answer.get("usage"))
         super().end(error)
 
     def opening(self, scope: Scope) -> kinds.Payload:
@@ -292,6 +294,7 @@ class ToolCall(Span):
         def began(at_us: int) -> None:
             self._began_us = at_us  # what it prints is counted from here: a replay puts that in order with the rest
 
+        enforcing.tool(scope, self._name)
         payload = self.opening(scope)
         fields, keyed = kinds.as_fields(payload), ASKED[payload.KIND]
         return scope.recording.emit_fields(

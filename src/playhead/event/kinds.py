@@ -273,6 +273,10 @@ class PolicyChecked(Payload):
     reason: str | None = None
     mode: Literal["observe", "enforce"] = "observe"
     context: dict[str, Any] = {}
+    by: str | None = (
+        None  # `policy` where the rules of a file decided: also about calls and effects that nobody checked
+    )
+    times: int | None = None  # how often the same was decided in this place, where not each time is recorded
 
 
 class ArtifactCreated(Payload):

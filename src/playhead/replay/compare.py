@@ -194,6 +194,8 @@ def _line(event: Event) -> str | None:
         return None if event.data.get("inferred") else f"{event.kind} {event.key}"
     if event.kind in CLOSING and event.kind != "step.finished":
         return None
+    if event.kind == "policy.checked" and event.data.get("by") == "policy":
+        return None  # it was asked for whatever was about to be done, which is compared itself
     if event.kind == "effect.observed":
         if str(event.data.get("what")).startswith(("process.", "socket.")):
             return None  # which a replay answers, or refuses

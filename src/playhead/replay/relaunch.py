@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from playhead.capture import written
+from playhead.capture import enforcing, written
 from playhead.capture.launch import launch, open_run
 from playhead.capture.program import Again
 from playhead.event.plain import restore
+from playhead.policy.rules import FILE
 from playhead.replay import overlay
 from playhead.replay.blocked import Blocked
 from playhead.replay.course import Course
@@ -54,6 +55,14 @@ class Ran:
     asked: Any = None  # where whoever debugs it wants to go next
 
 
+def _rules(tape: Tape, course: Course) -> enforcing.Given:
+    """Return the policy of a replay: that of the run itself; of one that leaves its tape what holds here, if any."""
+    kept = enforcing.kept(tape.reader.store, tape.reader.id)
+    if course.needs_network and (Path.cwd() / FILE).is_file():
+        return enforcing.OF_FOLDER
+    return kept
+
+
 def relaunch(
     tape: Tape,
     store: FileStore,
@@ -74,7 +83,7 @@ def relaunch(
     command, executable, there = entry(tape, argv)
     folder = folder or there
     reader, course = tape.reader, course or Course()
-    recording = open_run(store, settings)
+    recording = open_run(store, settings, _rules(tape, course))
     scratch = Path(tempfile.mkdtemp(prefix="playhead-replay-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)

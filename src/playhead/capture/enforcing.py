@@ -1,0 +1,280 @@
+"""Hold a run to its policy: ask before something is done, record the answer, and stop what is denied.
+
+The policy of a run is what its snapshot says. It is read when the run begins, or when a process joins it, and not
+again: whoever edits the file meanwhile changes nothing. In mode `observe` all is recorded and nothing is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from playhead import _limits
+from playhead.capture import abandoned, audit, guard, scope
+from playhead.capture.patches import Patches
+from playhead.errors import EffectDenied, PlayheadError, PolicyDenied
+from playhead.policy import resources, rules
+from playhead.policy.rules import Decision, Rules, Spent
+from playhead.store import layout
+
+if TYPE_CHECKING:
+    from playhead.capture.recording import Recording
+    from playhead.capture.scope import Scope
+    from playhead.settings import Settings
+    from playhead.store.base import Store
+
+OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
+Given = Rules | None | Literal["folder"]
+_DEVICES = ("/dev/null", "/dev/tty", "/dev/std", "/dev/fd/", "/dev/pts/", "/proc/self/fd/")
+_WRITTEN = frozenset(
+    "directory.created file.created file.written link.created mode.changed owner.changed times.changed".split()  # noqa: SIM905
+)
+_DELETED = frozenset({"directory.deleted", "file.deleted"})
+
+_of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
+_patches = Patches()
+_names: dict[str, set[str]] = {}  # by address: the hosts that were looked up and lead there
+
+
+class Enforcer:
+    """The policy of one run in this process, and what the run has used of its limits."""
+
+    def __init__(self, policy: Rules, prices: Mapping[str, Mapping[str, float]] | None) -> None:
+        self.rules = policy
+        self.spent = Spent()
+        self._begun = time.monotonic()
+        self._prices = prices
+        self._times: dict[tuple[str | None, ...], int] = {}
+
+    def decide(self, capability: str, names: list[str]) -> Decision:
+        """Decide about something by its names."""
+        self.spent.seconds = time.monotonic() - self._begun
+        found = rules.decide(self.rules, capability, names[0], spent=self.spent)
+        if found.decision == "allow" or len(names) == 1 or found.rule.startswith("limits."):
+            return found
+        return rules.decide_any(self.rules, capability, names)
+
+    def count(self, decided: tuple[str | None, ...]) -> int:
+        """Return how often the same was decided in one place."""
+        self._times[decided] = times = self._times.get(decided, 0) + 1
+        return times
+
+    def used(self, model: str | None, usage: Mapping[str, Any]) -> None:
+        """Take in what an answer of a model cost."""
+        from playhead.views.prices import Bill
+
+        counts = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")]
+        self.spent.tokens += (counts[0] or 0) + (counts[1] or 0)
+        if "cost" in self.rules.limits:
+            bill = Bill(self._prices)
+            bill.add(model or "", counts[0], counts[1], counts[2])
+            self.spent.cost += bill.amount or 0.0
+
+
+def begin(recording: Recording, store: Store, settings: Settings, run: str | None, given: Given) -> None:
+    """Put the policy of a run in force: what was kept with it; of a new one what is given, else that of the folder."""
+    if run is not None:
+        policy = kept(store, run)
+    else:
+        policy = rules.find(Path.cwd(), settings.policy) if given == OF_FOLDER else given
+    if policy is not None:
+        _of[recording] = Enforcer(policy, settings.prices)
+        _install()
+
+
+def kept(store: Store, run: str) -> Rules | None:
+    """Return the policy that was kept with a run; None where it had none."""
+    import orjson
+
+    try:
+        return rules.of_snapshot(orjson.loads(store.file(run, layout.POLICY_SNAPSHOT)))
+    except (PlayheadError, OSError, ValueError):
+        return None
+
+
+def policy_of(recording: Recording) -> Rules | None:
+    """Return the policy that rules a run."""
+    found = _of.get(recording)
+    return None if found is None else found.rules
+
+
+def check(
+    where: Scope | None, capability: str, *names: str, context: Mapping[str, Any] | None = None
+) -> Decision | None:
+    """Ask the policy of a run, and record what it says. PolicyDenied where it says no and is enforced.
+
+    Something with several names is denied where one of them is, and allowed where one of them is. None without a
+    policy.
+    """
+    enforcer = None if where is None else _of.get(where.recording)
+    if where is None or enforcer is None:
+        return None
+    decision = enforcer.decide(capability, list(names) or [""])
+    _tell(where, enforcer, capability, names[0] if names else None, decision, context)
+    if decision.decision != "allow" and enforcer.rules.mode == "enforce":
+        raise _denial(PolicyDenied, capability, names[0] if names else None, decision)
+    return decision
+
+
+def is_enforced(where: Scope | None) -> bool:
+    """Say whether a run has a policy that is enforced."""
+    enforcer = None if where is None else _of.get(where.recording)
+    return enforcer is not None and enforcer.rules.mode == "enforce"
+
+
+def tool(where: Scope, name: str) -> None:
+    """Ask before a tool is called."""
+    enforcer = _of.get(where.recording)
+    if enforcer is not None:
+        enforcer.spent.tool_calls += 1
+        check(where, "tool.call", name)
+
+
+def model(where: Scope | None, provider: str | None, name: str | None) -> None:
+    """Ask before a model is."""
+    enforcer = None if where is None else _of.get(where.recording)
+    if enforcer is not None:
+        enforcer.spent.model_calls += 1
+        check(where, "model.use", f"{provider or '?'}/{name or '?'}")
+
+
+def answered(recording: Recording, name: str | None, usage: Mapping[str, Any] | None) -> None:
+    """Take in what a model used."""
+    enforcer = _of.get(recording)
+    if enforcer is not None and usage:
+        enforcer.used(name, usage)
+
+
+def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
+    """Ask before a request goes out: where it goes, and which model it is for."""
+    if where.recording not in _of:
+        return
+    from playhead.capture import dialects
+
+    check(where, "net.connect", str(resources.host_of(url)))
+    found = dialects.find(method, url)
+    if found is not None:
+        model(where, found[1], _model_of(found[0], url, body))
+
+
+def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> None:
+    """Ask before something is done outside the process."""
+    enforcer = _of.get(where.recording)
+    if enforcer is None:
+        return
+    for capability, names in _asked(what, target, detail):
+        decision = enforcer.decide(capability, names)
+        _tell(where, enforcer, capability, names[0], decision, None)
+        if decision.decision != "allow" and enforcer.rules.mode == "enforce":
+            raise _denial(EffectDenied, capability, names[0], decision)
+
+
+def _asked(what: str, target: str, detail: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return which capabilities an effect needs, each with the names of what it is used on."""
+    if what in _WRITTEN and not target.startswith(_DEVICES):
+        found = [("fs.write", [target])]
+        if what == "link.created" and not detail.get("symbolic"):
+            found.append(("fs.write", [str(detail.get("to"))]))  # another name for it, by which it may be written
+        return found
+    if what in _DELETED:
+        return [("fs.delete", [target])]
+    if what == "file.renamed":
+        return [("fs.delete", [target]), ("fs.write", [str(detail.get("to"))])]
+    if what == "process.started":
+        argv = [target, *(str(word) for word in list(detail.get("argv") or ())[1:])]
+        pushed = resources.is_push(argv)
+        push = [] if pushed is None else [("git.push", [pushed])]
+        return [("process.exec", [resources.command_of(argv, detail.get("cwd"))]), *push]
+    if what == "socket.connected":
+        if target.startswith(("/", "@")):
+            return [("net.connect", [f"unix:{target}"])]
+        host = resources.host_of(target)
+        known = sorted(_names.get(host.name, ()))
+        return [("net.connect", [*(str(host._replace(name=name)) for name in known), str(host)])]
+    return []
+
+
+def _tell(
+    where: Scope,
+    enforcer: Enforcer,
+    capability: str,
+    resource: str | None,
+    decision: Decision,
+    context: Mapping[str, Any] | None,
+) -> None:
+    """Record a decision; one that is made again and again in a place, less and less often."""
+    times = enforcer.count((where.span, where.lane.path, capability, resource, decision.rule))
+    if times > _limits.EFFECT_REPEATS_MAX and str(times).strip("0") != "1":
+        return
+    fields: dict[str, Any] = {"capability": capability, "decision": decision.decision}
+    if resource is not None:
+        fields["resource"] = resource
+    fields |= {"rule": decision.rule, **({"reason": decision.reason} if decision.reason else {})}
+    fields |= {"mode": enforcer.rules.mode, "by": "policy"}
+    if context:
+        fields["context"] = dict(context)
+    if times > 1:
+        fields["times"] = times
+    try:
+        if abandoned.collecting():
+            abandoned.leave(lambda: where.recording.emit_fields("policy.checked", fields, parent=where.span))
+        else:
+            where.recording.emit_fields("policy.checked", fields, parent=where.span)
+    except Exception as problem:
+        guard.absorb(problem, where.recording, "policy.checked", inside=True)
+
+
+def _denial(kind: type[PolicyDenied], capability: str, resource: str | None, decision: Decision) -> PolicyDenied:
+    said = (
+        decision.reason or f"{'the policy asks first' if decision.decision == 'ask' else 'denied'} by {decision.rule}"
+    )
+    about = f"{capability} on {resource}" if resource else capability
+    return kind(f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said)
+
+
+def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
+    import orjson
+
+    try:
+        asked = dialect.asked(orjson.loads(body or b"null"), url)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return asked.model if isinstance(asked.model, str) else None
+
+
+# Names of hosts.
+
+
+def _install() -> None:
+    """Learn which addresses hosts have, and ask before one is looked up."""
+    import socket
+
+    if not _patches.done:
+        audit.listen("socket.getaddrinfo", _looked_up)
+        _patches.replace(socket, "getaddrinfo", _remembering)
+
+
+def _looked_up(args: tuple[Any, ...]) -> None:
+    host, port = args[0], args[1]
+    where = scope.live()
+    if where is None or where.recording not in _of or not isinstance(host, (str, bytes)) or not port:
+        return
+    name = os.fsdecode(host)
+    number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
+    effect(where, "socket.connected", str(resources.host_of(name)._replace(port=number)), {})
+
+
+def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
+    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        found = original(host, port, *args, **options)
+        if isinstance(host, (str, bytes)) and host:
+            name = resources.host_of(os.fsdecode(host)).name
+            for *_, address in found:
+                _names.setdefault(resources.host_of(str(address[0])).name, set()).add(name)
+        return found
+
+    return getaddrinfo

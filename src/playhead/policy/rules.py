@@ -1,0 +1,251 @@
+"""Read a policy, and decide by it. Whatever is not allowed is denied: deny wins over ask, ask over allow.
+
+A policy says what an agent may do with what: `[capabilities."fs.write"] allow = ["src/**"]`. A capability that it does
+not name is denied. Deciding proves nothing about what happens after: it is a guard against mistakes, and no sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from playhead.errors import ConfigError
+from playhead.policy import resources
+from playhead.policy.resources import Host
+
+FILE = "playhead.policy.toml"
+KNOWN = ("fs.write", "fs.delete", "process.exec", "net.connect", "tool.call", "model.use", "git.push")
+LIMITS = ("tokens", "cost", "model_calls", "tool_calls", "seconds")
+_EFFECTS = ("deny", "ask", "allow")  # in the order in which they count
+_CAPABILITY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+_TOP = ("version", "mode", "capabilities", "limits")
+
+Decided = Literal["allow", "deny", "ask"]
+Mode = Literal["observe", "enforce"]
+
+
+class Decision(NamedTuple):
+    """What a policy says, by which rule, and why."""
+
+    decision: Decided
+    rule: str
+    reason: str | None = None
+
+
+@dataclass
+class Spent:
+    """What a run has used so far, for the limits of a policy."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    model_calls: int = 0
+    tool_calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A policy: what is allowed, denied and to be asked for, by capability; and limits."""
+
+    mode: Mode = "observe"
+    capabilities: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    root: str = ""  # the folder that relative paths are in
+    source: str = ""  # the file
+    digest: str = ""  # of what it said
+
+    def as_snapshot(self) -> dict[str, Any]:
+        """Return what is kept with a run, and rules it from then on."""
+        capabilities = {
+            name: {how: list(rules) for how, rules in table.items()} for name, table in self.capabilities.items()
+        }
+        policy = {name: getattr(self, name) for name in ("root", "source", "digest")}
+        return {"mode": self.mode, "policy": {"capabilities": capabilities, "limits": dict(self.limits), **policy}}
+
+
+def load(path: str | Path) -> Rules:
+    """Read a policy from a file. ConfigError, with the place, where it is not one."""
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as problem:
+        raise ConfigError(f"the policy {path} cannot be read: {problem.strerror}") from None
+    return parse(raw, str(path), root=str(path.absolute().parent))
+
+
+def parse(raw: bytes, source: str, root: str) -> Rules:
+    """Read the text of a policy."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{source} cannot be read: {problem}") from None
+    problems = list(_problems(table))
+    if problems:
+        more = "".join(f"\n  {problem}" for problem in problems[1:10])
+        raise ConfigError(f"{source}: {problems[0]}{more}", hint="docs/guides/policy.md says what a policy may have.")
+    return Rules(
+        mode=table.get("mode", "observe"),
+        capabilities=_capabilities(table.get("capabilities", {})),
+        limits={name: float(value) for name, value in table.get("limits", {}).items()},
+        root=root,
+        source=source,
+        digest=hashlib.sha256(raw).hexdigest(),
+    )
+
+
+def of_snapshot(snapshot: Any) -> Rules | None:
+    """Return the policy that rules a run from what was kept with it; None where it had none."""
+    policy = snapshot.get("policy") if isinstance(snapshot, dict) else None
+    if not isinstance(policy, dict) or "capabilities" not in policy:
+        return None
+    mode: Mode = "enforce" if snapshot.get("mode") == "enforce" else "observe"
+    table = {"capabilities": policy["capabilities"], "limits": policy.get("limits", {})}
+    if any(_problems(table)):
+        return Rules(mode=mode, source=str(policy.get("source")))  # somebody altered it: nothing is allowed
+    return Rules(
+        mode=mode,
+        capabilities=_capabilities(policy["capabilities"]),
+        limits=dict(policy.get("limits", {})),
+        root=str(policy.get("root", "")),
+        source=str(policy.get("source", "")),
+        digest=str(policy.get("digest", "")),
+    )
+
+
+def find(folder: Path, named: str = "") -> Rules | None:
+    """Return the policy of a folder: the file that a setting names, else `playhead.policy.toml`; None without one."""
+    if named:
+        return load(folder / os.path.expanduser(named))
+    path = folder / FILE
+    return load(path) if path.is_file() else None
+
+
+def decide(rules: Rules, capability: str, resource: str | None, *, spent: Spent | None = None) -> Decision:
+    """Say whether a capability may be used on a resource. This is the one place where that is decided."""
+    over = _over(rules.limits, spent) if spent is not None else None
+    if over is not None:
+        return over
+    table = rules.capabilities.get(capability)
+    if table is None:
+        return Decision("deny", "default", f"the policy does not name {capability}")
+    thing = _thing(capability, resource or "", rules.root)
+    for how in _EFFECTS:
+        for pattern in table.get(how, ()):
+            if thing.fits(pattern, any_case=how != "allow"):
+                if how == "allow" and thing.has_other_names and not _allows_all(table):
+                    return Decision("deny", f"{capability} hard link", "the file has other names, and they are unknown")
+                return Decision(how, f"{capability} {how} {pattern}")  # type: ignore[arg-type]
+    return Decision("deny", f"{capability} default", f"nothing allows {capability} on {thing.name}")
+
+
+def decide_any(rules: Rules, capability: str, names: Sequence[str]) -> Decision:
+    """Decide about a thing with several names: what one of them is denied, is; what one of them is allowed, else is."""
+    decisions = [decide(rules, capability, name) for name in names]
+    for how in _EFFECTS:
+        for one in decisions:
+            if one.decision == how and not (how == "deny" and one.rule.endswith("default")):
+                return one
+    return decisions[0]
+
+
+class _Thing(NamedTuple):
+    """A resource in its one form, and how patterns are held against it."""
+
+    name: str
+    capability: str
+    root: str
+    host: Host | None = None
+    has_other_names: bool = False
+
+    def fits(self, pattern: str, *, any_case: bool) -> bool:
+        if self.capability.startswith("fs."):
+            return resources.fits_path(pattern, self.name, self.root, any_case=any_case)
+        if self.host is not None:
+            return resources.fits_host(pattern, self.host)
+        if self.capability == "process.exec":
+            return resources.fits_command(pattern, self.name)
+        if self.capability == "model.use":  # `openai/gpt-5`: with or without who provides it
+            names = (self.name, self.name.partition("/")[2])
+            return any(resources.fits_text(pattern, name, any_case=any_case) for name in names if name)
+        return resources.fits_text(pattern, self.name, any_case=any_case)
+
+
+def _thing(capability: str, resource: str, root: str) -> _Thing:
+    if capability.startswith("fs."):
+        path = resources.path_of(resource, root, itself=capability == "fs.delete")
+        return _Thing(path, capability, root, has_other_names=resources.has_other_names(path))
+    if capability == "net.connect" and not resource.startswith("unix:"):
+        host = resources.host_of(resource)
+        return _Thing(str(host), capability, root, host)
+    return _Thing(resource, capability, root)
+
+
+def _allows_all(table: Mapping[str, tuple[str, ...]]) -> bool:
+    return not table.get("deny") and not table.get("ask") and bool({"**", "/**"} & set(table.get("allow", ())))
+
+
+def _over(limits: Mapping[str, float], spent: Spent) -> Decision | None:
+    for name, most in limits.items():
+        used = getattr(spent, name)
+        if used > most:
+            return Decision("deny", f"limits.{name}", f"{used:g} of {most:g} {name} are used")
+    return None
+
+
+def _capabilities(table: Mapping[str, Any]) -> dict[str, dict[str, tuple[str, ...]]]:
+    return {
+        name: {how: tuple([given] if isinstance(given, str) else given) for how, given in rules.items()}
+        for name, rules in table.items()
+    }
+
+
+def _problems(table: Mapping[str, Any]) -> Any:
+    """Yield what is wrong with a policy, each with its place."""
+    for name in table:
+        if name not in _TOP:
+            yield f"there is no {name!r} in a policy; there are {', '.join(_TOP)}"
+    if table.get("version", 1) != 1:
+        yield f"version {table['version']!r} is not known; this Playhead reads version 1"
+    if table.get("mode", "observe") not in ("observe", "enforce"):
+        yield f"mode = {table['mode']!r} is neither 'observe' nor 'enforce'"
+    capabilities = table.get("capabilities", {})
+    if not isinstance(capabilities, Mapping):
+        yield 'capabilities must be a table: [capabilities."fs.write"]'
+        capabilities = {}
+    for name, rules in capabilities.items():
+        yield from _problems_of(name, rules)
+    limits = table.get("limits", {})
+    if not isinstance(limits, Mapping):
+        yield "limits must be a table: [limits] tokens = 100000"
+        return
+    for name, value in limits.items():
+        if name not in LIMITS:
+            yield f"there is no limit {name!r}; there are {', '.join(LIMITS)}"
+        elif type(value) not in (int, float) or value < 0:
+            yield f"limits.{name} must be a number, and not {value!r}"
+
+
+def _problems_of(name: Any, rules: Any) -> Any:
+    place = f'capabilities."{name}"'
+    if not isinstance(name, str) or not _CAPABILITY.fullmatch(name):
+        yield f'{place}: a capability is two words or more with dots, as "fs.write"'
+    if not isinstance(rules, Mapping):
+        hint = (
+            f' (write [capabilities."{name}.…"] with its quotes)' if isinstance(name, str) and "." not in name else ""
+        )
+        yield f"{place} must be a table with allow, deny and ask{hint}"
+        return
+    for how, given in rules.items():
+        if how not in _EFFECTS:
+            yield f'{place}: there is no {how!r}, only allow, deny and ask (a name with dots needs quotes: "fs.write")'
+        elif not isinstance(given, str) and not (
+            isinstance(given, list) and all(isinstance(one, str) for one in given)
+        ):
+            yield f"{place}: {how} must be a list of texts"
