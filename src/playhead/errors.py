@@ -239,7 +239,9 @@ class PolicyDenied(PlayheadError):
     code = "policy_denied"
     default_hint = "The decision and its rule are in the timeline (`playhead show @last`)."
 
-    def __init__(self, message: str, *, capability: str, resource: str | None, rule: str, reason: str) -> None:
+    def __init__(
+        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
+    ) -> None:
         super().__init__(
             message,
             detail={"capability": capability, "resource": resource, "rule": rule, "reason": reason},
@@ -255,7 +257,9 @@ class EffectDenied(PolicyDenied, PermissionError):
 
     code = "effect_denied"
 
-    def __init__(self, message: str, *, capability: str, resource: str | None, rule: str, reason: str) -> None:
+    def __init__(
+        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
+    ) -> None:
         PolicyDenied.__init__(self, message, capability=capability, resource=resource, rule=rule, reason=reason)
         self.errno, self.strerror, self.filename = errno.EACCES, message, resource
 

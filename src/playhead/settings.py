@@ -27,7 +27,7 @@ class Settings:
 
     dir: str = ".playhead"  # the store
     disabled: bool = False  # record nothing at all
-    policy: str = ""  # the file that has the policy; else playhead.policy.toml, where there is one
+    policy: str = "playhead.policy.toml"  # the file with the policy; this one only where it is there
     strict: bool = False  # raise when an event cannot be recorded, besides counting it
     git: bool = True  # note commit, branch and working-tree diff
     cassettes: str = "auto"  # what the pytest plugin does: none, once, new, all; auto is once, and none under CI

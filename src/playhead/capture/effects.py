@@ -52,6 +52,7 @@ _BETWEEN = (
     "playhead.capture.children",
     "playhead.capture.clients",
     "playhead.capture.effects",
+    "playhead.capture.enforcing",
     "playhead.capture.frameworks",
     "playhead.capture.hooks",
     "playhead.capture.lanes",
@@ -105,6 +106,7 @@ def uninstall() -> None:
             _watch.uninstall()
             _watch = None
             _patches.restore()
+            enforcing.uninstall()
 
 
 def leave_out(recording: Recording) -> None:

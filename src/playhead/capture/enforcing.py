@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
+from playhead import settings as settings_module
 from playhead.capture import abandoned, audit, guard, scope
 from playhead.capture.patches import Patches
-from playhead.errors import EffectDenied, PlayheadError, PolicyDenied
+from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied
+from playhead.event import kinds
 from playhead.policy import resources, rules
+from playhead.policy.capabilities import needed
 from playhead.policy.rules import Decision, Rules, Spent
 from playhead.store import layout
 
@@ -29,11 +32,6 @@ if TYPE_CHECKING:
 
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
-_DEVICES = ("/dev/null", "/dev/tty", "/dev/std", "/dev/fd/", "/dev/pts/", "/proc/self/fd/")
-_WRITTEN = frozenset(
-    "directory.created file.created file.written link.created mode.changed owner.changed times.changed".split()  # noqa: SIM905
-)
-_DELETED = frozenset({"directory.deleted", "file.deleted"})
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
 _patches = Patches()
@@ -63,11 +61,12 @@ class Enforcer:
         self._times[decided] = times = self._times.get(decided, 0) + 1
         return times
 
-    def used(self, model: str | None, usage: Mapping[str, Any]) -> None:
-        """Take in what an answer of a model cost."""
+    def used(self, model: str | None, usage: Any) -> None:
+        """Take in what an answer of a model cost: counts by name, or a Usage."""
         from playhead.views.prices import Bill
 
-        counts = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")]
+        fields = usage if isinstance(usage, Mapping) else kinds.as_fields(usage)
+        counts = [fields[name] if type(fields.get(name)) is int else None for name in ("input", "output", "cached")]
         self.spent.tokens += (counts[0] or 0) + (counts[1] or 0)
         if "cost" in self.rules.limits:
             bill = Bill(self._prices)
@@ -84,6 +83,17 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
     if policy is not None:
         _of[recording] = Enforcer(policy, settings.prices)
         _install()
+
+
+def insist(problem: Exception) -> None:
+    """Raise where a run could not be opened that a policy was to be enforced in: without it nobody would ask."""
+    try:
+        policy = rules.find(Path.cwd(), settings_module.load().policy)
+    except ConfigError as broken:
+        raise broken from None
+    if policy is not None and policy.mode == "enforce":
+        said = f"its policy is to be enforced, and the run cannot be recorded: {problem}"
+        raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said) from problem
 
 
 def kept(store: Store, run: str) -> Rules | None:
@@ -142,7 +152,7 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
         check(where, "model.use", f"{provider or '?'}/{name or '?'}")
 
 
-def answered(recording: Recording, name: str | None, usage: Mapping[str, Any] | None) -> None:
+def answered(recording: Recording, name: str | None, usage: Any) -> None:
     """Take in what a model used."""
     enforcer = _of.get(recording)
     if enforcer is not None and usage:
@@ -166,36 +176,12 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    for capability, names in _asked(what, target, detail):
+    known = sorted(_names.get(resources.host_of(target).name, ())) if what == "socket.connected" else ()
+    for capability, names in needed(what, target, detail, known):
         decision = enforcer.decide(capability, names)
         _tell(where, enforcer, capability, names[0], decision, None)
         if decision.decision != "allow" and enforcer.rules.mode == "enforce":
             raise _denial(EffectDenied, capability, names[0], decision)
-
-
-def _asked(what: str, target: str, detail: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return which capabilities an effect needs, each with the names of what it is used on."""
-    if what in _WRITTEN and not target.startswith(_DEVICES):
-        found = [("fs.write", [target])]
-        if what == "link.created" and not detail.get("symbolic"):
-            found.append(("fs.write", [str(detail.get("to"))]))  # another name for it, by which it may be written
-        return found
-    if what in _DELETED:
-        return [("fs.delete", [target])]
-    if what == "file.renamed":
-        return [("fs.delete", [target]), ("fs.write", [str(detail.get("to"))])]
-    if what == "process.started":
-        argv = [target, *(str(word) for word in list(detail.get("argv") or ())[1:])]
-        pushed = resources.is_push(argv)
-        push = [] if pushed is None else [("git.push", [pushed])]
-        return [("process.exec", [resources.command_of(argv, detail.get("cwd"))]), *push]
-    if what == "socket.connected":
-        if target.startswith(("/", "@")):
-            return [("net.connect", [f"unix:{target}"])]
-        host = resources.host_of(target)
-        known = sorted(_names.get(host.name, ()))
-        return [("net.connect", [*(str(host._replace(name=name)) for name in known), str(host)])]
-    return []
 
 
 def _tell(
@@ -256,6 +242,14 @@ def _install() -> None:
     if not _patches.done:
         audit.listen("socket.getaddrinfo", _looked_up)
         _patches.replace(socket, "getaddrinfo", _remembering)
+
+
+def uninstall() -> None:
+    """Leave the names of hosts alone, when the last run has closed."""
+    if _patches.done:
+        audit.unlisten("socket.getaddrinfo", _looked_up)
+        _patches.restore()
+        _names.clear()
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from playhead._ids import is_run_id
-from playhead.capture import environment, guard, lanes, reads, snapshots
+from playhead.capture import enforcing, environment, guard, lanes, reads, snapshots
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.capture.opening import default_settings, open_recording, withdraw
 from playhead.capture.recording import Recording
@@ -149,6 +149,7 @@ class Record(Span):
             opened, self.recording = self.recording, None
             if opened is not None:
                 withdraw(opened)
+            enforcing.insist(problem)
             guard.give_up(problem, f"the run {self.name!r} is not recorded", strict)
 
     def _take_part(self, outer: Scope) -> None:

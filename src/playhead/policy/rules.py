@@ -119,12 +119,10 @@ def of_snapshot(snapshot: Any) -> Rules | None:
     )
 
 
-def find(folder: Path, named: str = "") -> Rules | None:
-    """Return the policy of a folder: the file that a setting names, else `playhead.policy.toml`; None without one."""
-    if named:
-        return load(folder / os.path.expanduser(named))
-    path = folder / FILE
-    return load(path) if path.is_file() else None
+def find(folder: Path, named: str = FILE) -> Rules | None:
+    """Return the policy of a folder: the file that a setting names; None where that is the usual one and not there."""
+    path = folder / os.path.expanduser(named)
+    return None if named == FILE and not path.is_file() else load(path)
 
 
 def decide(rules: Rules, capability: str, resource: str | None, *, spent: Spent | None = None) -> Decision:

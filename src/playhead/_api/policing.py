@@ -1,0 +1,35 @@
+"""Ask a policy: what it says about something, and what it would have said about runs that were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from playhead import settings as settings_module
+from playhead._api.reading import Run
+from playhead.errors import ConfigError, NotComparable, PlayheadError
+from playhead.policy import rules
+from playhead.policy.backtest import Backtest, backtest
+from playhead.policy.rules import Rules
+
+
+def policy_here(named: str | None = None) -> Rules:
+    """Return the policy that a run would have here: that of a file, else of the settings, else of this folder."""
+    if named is not None:
+        return rules.load(named)
+    found = rules.find(Path.cwd(), settings_module.load().policy)
+    if found is None:
+        raise ConfigError(
+            f"there is no policy here: no {rules.FILE}",
+            hint="Name one with `--policy FILE`; docs/guides/policy.md shows one.",
+        )
+    return found
+
+
+def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:
+    """Say of each run what a policy would have denied."""
+    for run in runs:
+        try:
+            yield backtest(policy, run.id, list(run.events()))
+        except PlayheadError as problem:
+            raise NotComparable(f"{run.id} cannot be read to its end: {problem.message}") from problem

@@ -1,0 +1,72 @@
+"""Choose runs by what they are: the options that commands share, and what is said where none matches."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from playhead.cli.arguments import moment_us
+from playhead.cli.output import Output
+from playhead.store import layout
+from playhead.store.index import STATUSES, Index
+
+FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which runs are meant."""
+    parser.add_argument("--name", help="only runs of exactly this name")
+    parser.add_argument("--status", choices=STATUSES, help="only runs with this status")
+    parser.add_argument("--error", action="store_true", help="only runs that ended in an error, or crashed")
+    parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
+    parser.add_argument("--until", metavar="WHEN", help="started before")
+    parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
+    parser.add_argument("--commit", metavar="SHA", help="only runs of the commit that begins like this")
+    parser.add_argument("--tag", metavar="KEY[=VALUE]", help="only runs with this tag")
+
+
+def given(args: argparse.Namespace) -> bool:
+    """Say whether any of them was given."""
+    return any(getattr(args, name) not in (None, False) for name in FILTERS)
+
+
+def chosen(args: argparse.Namespace) -> dict[str, Any]:
+    """Return which runs are meant, as fields of RunFilter."""
+    return {
+        "name": args.name,
+        "status": args.status,
+        "has_error": True if args.error else None,
+        "since_us": None if args.since is None else moment_us(args.since),
+        "until_us": None if args.until is None else moment_us(args.until),
+        "agent": args.agent,
+        "commit": args.commit,
+        "tag": args.tag,
+    }
+
+
+def words(args: argparse.Namespace) -> list[str]:
+    """Return them as they were typed."""
+    out = []
+    for name in FILTERS:
+        value = getattr(args, name)
+        if value is True:
+            out.append(f"--{name}")
+        elif value not in (None, False):
+            out += [f"--{name}", str(value)]
+    return out
+
+
+def say_none(root: Path, index: Index, out: Output) -> None:
+    """Say that no run matches, or that there are none, and what to do then."""
+    if index.list_runs(limit=1):
+        out.print("No run matches. `playhead ls` without filters lists all of them.")
+        return
+    out.print(f"No runs yet in {root}.")
+    stores = (folder / root.name for folder in root.parent.parents)
+    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
+    if above is not None:
+        out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
+    out.print("Record the first one:  playhead record -- python agent.py")
+    out.print("Or look around first:  playhead demo")
