@@ -88,9 +88,10 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
 def insist(problem: Exception) -> None:
     """Raise where a run could not be opened that a policy was to be enforced in: without it nobody would ask."""
     try:
-        policy = rules.find(Path.cwd(), settings_module.load().policy)
-    except ConfigError as broken:
-        raise broken from None
+        named = settings_module.load().policy
+    except ConfigError:
+        named = rules.FILE  # which is said by whoever cannot go on
+    policy = rules.find(Path.cwd(), named)
     if policy is not None and policy.mode == "enforce":
         said = f"its policy is to be enforced, and the run cannot be recorded: {problem}"
         raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said) from problem
