@@ -21,7 +21,8 @@ from playhead import _limits
 from playhead.capture import redact
 from playhead.capture.redact import Redactor
 from playhead.capture.redact_known import Known
-from playhead.capture.redact_names import is_plainly_no_secret, is_secret_name
+from playhead.capture.redact_names import is_plainly_no_secret
+from playhead.event.secret_names import is_secret_name
 
 VALUES = [
     "hunter2-hunter2",

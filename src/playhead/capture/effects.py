@@ -34,7 +34,7 @@ from playhead.capture import (
 from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
-from playhead.capture.redact_names import is_secret_name
+from playhead.event.secret_names import is_secret_name
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording

@@ -12,10 +12,10 @@ from orjson import dumps
 
 from playhead import _limits
 from playhead.capture.redact import Redactor
-from playhead.capture.redact_names import is_secret_name
 from playhead.event import speed
 from playhead.event.plainer import Keys, Plainer, inline_blobs
 from playhead.event.references import Held, News
+from playhead.event.secret_names import is_secret_name
 from playhead.event.survey import SURVEYED_MAX
 from playhead.store.layout import cleaned
 

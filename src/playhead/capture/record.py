@@ -50,6 +50,8 @@ class Record(Span):
     is a step. Set `output` to what the agent answers, and `metadata` to what should go with it.
     """
 
+    _keeps_effects = True
+
     def __init__(
         self,
         name: str,
@@ -191,6 +193,7 @@ class Record(Span):
                 origin=self._origin,
                 tags=self._tags,
                 ambient=reads.watched(recording),
+                effects=None if self._capture and self._keeps_effects else False,
             )
         )
         self.span = recording.root_span

@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from playhead import _limits
 from playhead.errors import ConfigError
+from playhead.event.secret_names import is_secret_name
 
 # "token" alone is not among them: models answer with {"token": "the"} when asked for probabilities.
 FIELDS = frozenset({
@@ -90,15 +91,7 @@ def _endings(names: frozenset[str], letters: int) -> frozenset[bytes]:
     return frozenset(found)
 
 
-# Parts of a variable's name that say "secret", last parts that say it is only about one, values that are none.
-_SECRET_PARTS = frozenset({"KEY", "KEYS", "AUTH", "PRIVATE", "PASS"})
-_SECRET_ENDINGS = (
-    "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
-    "APIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY",
-)  # fmt: skip
-_ABOUT = frozenset({
-    "FILE", "PATH", "DIR", "SOCK", "TYPE", "MODE", "NAME", "USER", "USERNAME", "HOST", "PORT", "ALGORITHM",
-})  # fmt: skip
+# Values that are none, whatever the variable is called.
 _NOT_SECRET = frozenset({
     "true", "false", "none", "null", "undefined", "enabled", "disabled", "default", "required", "optional",
     "anonymous", "unknown", "password", "passwd", "passw0rd", "changeme", "postgres", "localhost",
@@ -112,14 +105,6 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
     """Return the values of variables whose name looks secret, in order of name."""
     found = (value.strip() for name, value in sorted(environ.items()) if is_secret_name(name))
     return [value for value in found if not is_plainly_no_secret(value)]
-
-
-def is_secret_name(name: str) -> bool:
-    """Say whether a variable's name says that its value is secret."""
-    parts = [part for part in re.split(r"[^A-Z0-9]+", name.upper()) if part]
-    if not parts or parts[-1] in _ABOUT:
-        return False
-    return any(part in _SECRET_PARTS or part.endswith(_SECRET_ENDINGS) for part in parts)
 
 
 def is_plainly_no_secret(value: str) -> bool:

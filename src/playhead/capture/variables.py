@@ -8,7 +8,8 @@ from typing import Any
 
 from playhead.capture import forks, telling
 from playhead.capture.patches import Patches
-from playhead.capture.redact_names import is_secret_name, secrets_of
+from playhead.capture.redact_names import secrets_of
+from playhead.event.secret_names import is_secret_name
 
 
 def patch(patches: Patches) -> None:

@@ -19,6 +19,8 @@ class WholeRecord(Record):
     it: effects are not kept.
     """
 
+    _keeps_effects = False
+
     def __enter__(self) -> WholeRecord:
         self._before = scope.ambient()
         scope.set_ambient(None)

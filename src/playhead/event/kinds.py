@@ -42,6 +42,7 @@ class RunStarted(Payload):
     external_id: str | None = None
     tags: dict[str, str] = {}
     ambient: bool | None = None  # whether what clocks, variables and files say is kept from the beginning
+    effects: bool | None = None  # false where nobody watches what the program does outside itself
     redaction: dict[str, Any] | None = None  # version, rules in force
     sdk: dict[str, Any] | None = None  # name, version
 
