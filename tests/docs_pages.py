@@ -179,7 +179,7 @@ def comparable(output: str) -> str:
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"\d+(\.\d+)? (µs|ms|s)\b", "DURATION"),
         (r"recorded event \d+|event \d+ of the (?=recording|replay)", "event N "),  # as much was read meanwhile
-        (r"\b(event|events|playhead) \d+\b", r"\1 N"),
+        (r"\b(event|events|playhead) \d+(, \d+)*\b", r"\1 N"),
         (r"→ \d+, /", "→ N, /"),
         (r"\b\d+ events\b", "N events"),  # reads are packed by the time that passes
         (r"\bin \d+\.\d+s\b", "in DURATION"),  # of pytest

@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # as in typing, whose import would take longer than all o
 if TYPE_CHECKING:
     from typing import Any
 
+    from playhead._api.auditing import audit
     from playhead._api.comparing import diff
     from playhead._api.normalising import normaliser
     from playhead._api.reading import Run, find, load, runs
@@ -57,17 +58,20 @@ if TYPE_CHECKING:
     from playhead.replay.playback import PlaybackResult
     from playhead.replay.readiness import Readiness
     from playhead.replay.stepping import Stepped
+    from playhead.views.audit.findings import Audit, Finding
     from playhead.views.diff.comparison import Comparison, Deviation
     from playhead.views.moments import Moment
 
 _WHERE = {
     "AskedAlone": "playhead.replay.models.isolated",
+    "Audit": "playhead.views.audit.findings",
     "Comparison": "playhead.views.diff.comparison",
     "Deviation": "playhead.views.diff.comparison",
     "DeviationError": "playhead.errors",
     "Envelope": "playhead.capture.request",
     "EnvelopeMismatch": "playhead.errors",
     "Event": "playhead.event.envelope",
+    "Finding": "playhead.views.audit.findings",
     "InFlight": "playhead.errors",
     "Moment": "playhead.views.moments",
     "NotComparable": "playhead.errors",
@@ -86,6 +90,7 @@ _WHERE = {
     "RunNotFound": "playhead.errors",
     "Replayed": "playhead.replay.exact",
     "Stepped": "playhead.replay.stepping",
+    "audit": "playhead._api.auditing",
     "diff": "playhead._api.comparing",
     "fork": "playhead._api.replaying",
     "replay": "playhead._api.replaying",
@@ -113,12 +118,14 @@ _WHERE = {
 
 __all__ = [
     "AskedAlone",
+    "Audit",
     "Comparison",
     "Deviation",
     "DeviationError",
     "Envelope",
     "EnvelopeMismatch",
     "Event",
+    "Finding",
     "InFlight",
     "Moment",
     "NotComparable",
@@ -141,6 +148,7 @@ __all__ = [
     "add_secret",
     "agent",
     "artifact",
+    "audit",
     "check",
     "context_pack",
     "diff",

@@ -105,6 +105,7 @@ SHOW_VALUE_CHARACTERS_MAX: Final = (
     4000  # of a value that is shown beside others; `--json` and `--event` show it in full
 )
 DIFF_ROWS_DEFAULT: Final = 100  # deviations that `diff` shows; `--limit` changes it
+AUDIT_ROWS_DEFAULT: Final = 20  # of the findings of one rule; `--limit` changes it
 TAIL_EVENTS_DEFAULT: Final = 20
 TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 

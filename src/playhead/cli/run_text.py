@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
-from playhead.errors import PlayheadError
-from playhead.store.reader import RunReader
 from playhead.views import prices, text
 from playhead.views.answers import Call, Meaning
 from playhead.views.summary import Summary
@@ -50,18 +46,6 @@ _IN_FLIGHT_MAX = 8  # spans, and tools without a result, that are named; the row
 _ERROR_LINES_MAX = 3  # of the header
 
 KILLED = 128  # an exit code of more than this is a signal
-
-
-def safe_resolve(reader: RunReader) -> Resolve:
-    """Return a function that follows references, and leaves one that leads nowhere as it is: `verify` says so."""
-
-    def follow(value: Any) -> Any:
-        try:
-            return reader.value(value)
-        except (PlayheadError, orjson.JSONDecodeError, UnicodeDecodeError, RecursionError):
-            return value
-
-    return follow
 
 
 def meaning_of(method: str, url: str, response: Any) -> Meaning | None:

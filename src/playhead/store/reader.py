@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead.errors import BrokenLine, EventNotFound
+from playhead.errors import BrokenLine, EventNotFound, PlayheadError
 from playhead.event import envelope
 from playhead.event.envelope import Event
 from playhead.event.resolve import Resolver, has_references
@@ -108,6 +108,13 @@ class RunReader:
     def value(self, value: Any) -> Any:
         """Resolve one value of this run."""
         return self._resolver.resolve(value)
+
+    def readable(self, value: Any) -> Any:
+        """Do the same, and leave a reference that leads nowhere as it is: `verify` says so."""
+        try:
+            return self._resolver.resolve(value)
+        except (PlayheadError, orjson.JSONDecodeError, UnicodeDecodeError, RecursionError):
+            return value
 
     def artifacts(self) -> dict[str, tuple[int, str]]:
         """Return every artifact that an event recorded: by its name, the seq of the event and the digest."""

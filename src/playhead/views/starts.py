@@ -33,7 +33,8 @@ class Starts:
 
     def closed(self, event: Event) -> None:
         """Take in the end of a call: it could not be started, or the effect was seen before."""
-        if self._asked.get((event.parent, event.lane), (None,))[0] == event.span:
+        asked = self._asked.get((event.parent, event.lane))
+        if asked is not None and asked[0] == event.span:
             del self._asked[event.parent, event.lane]
 
     def has(self, event: Event) -> bool:

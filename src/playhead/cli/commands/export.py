@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +16,7 @@ from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.cli.spreadsheet import write_rows
+from playhead.cli.whole_file import whole_file
 from playhead.errors import UsageError
 from playhead.event.envelope import FORMAT, parse
 from playhead.event.resolve import has_references
@@ -61,9 +59,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         _write(runs, form, args.resolve, out.binary)
         return 0
     target = Path(args.output)
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise UsageError(f"cannot write to {target}", hint="Name a file in a folder that exists.")
-    with _whole_file(target) as file:
+    with whole_file(target) as file:
         events = _write(runs, form, args.resolve, file)
     size = target.stat().st_size
     if out.json:
@@ -72,19 +68,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         out.warn(f"wrote {events:,} events to {target} ({size:,} bytes)")
     return 0
-
-
-@contextlib.contextmanager
-def _whole_file(target: Path) -> Iterator[BinaryIO]:
-    """Give a file that takes its place when all of it is written, so that a failure leaves nothing half done."""
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with aside.open("xb") as file:
-            yield file
-        os.replace(aside, target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _write(runs: list[Run], form: str, resolve: bool, target: BinaryIO) -> int:

@@ -26,7 +26,6 @@ from playhead.cli.run_text import (
     print_row,
     print_value,
     running_us,
-    safe_resolve,
     status_of,
     symbol,
 )
@@ -172,7 +171,7 @@ def _other_end(found: Run, event: Event) -> Event | None:
 
 def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
-    resolve = safe_resolve(reader)
+    resolve = reader.readable
     timeline = Timeline(resolve, load_settings().prices, meaning_of)
     problem = _take_readable(timeline, reader)
     summary = timeline.finish()
@@ -229,7 +228,7 @@ def _emit(
     standing: dict[str, Any],
     out: Output,
 ) -> None:
-    follow = safe_resolve(RunReader(found.store, found.id))
+    follow = RunReader(found.store, found.id).readable
     head, left_out, tail = window(rows, limit)
     about = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
     for name in ("request", "agent", "git", "ci", "environment", "origin", "tags", "error", "output", "metadata"):

@@ -13,7 +13,7 @@ from playhead._api.reading import Run, load, open_index, open_store
 from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
-from playhead.cli.run_text import in_flight_text, meaning_of, print_row, safe_resolve, status_of
+from playhead.cli.run_text import in_flight_text, meaning_of, print_row, status_of
 from playhead.errors import UsageError
 from playhead.event import envelope
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
@@ -106,7 +106,7 @@ class _Teller:
     def __init__(self, found: Run, out: Output) -> None:
         self._found = found
         self._out = out
-        self._timeline = Timeline(safe_resolve(RunReader(found.store, found.id)), interpret=meaning_of)
+        self._timeline = Timeline(RunReader(found.store, found.id).readable, interpret=meaning_of)
         self._lanes = False
 
     @property

@@ -1,0 +1,110 @@
+"""Audit: `playhead.audit("@last").counts["network"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from playhead._api.reading import Run, open_index
+from playhead._api.verifying import verify_all
+from playhead.errors import BrokenLine, UsageError
+from playhead.event import envelope
+from playhead.ledger.verify import Verification
+from playhead.store import layout
+from playhead.store.family import CHILD
+from playhead.store.family import children as children_in
+from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views.audit.findings import Audit
+from playhead.views.audit.report import report
+from playhead.views.audit.watching import Watched
+from playhead.views.imported import in_time, is_imported
+
+Reference = Run | str | Path
+
+_CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
+
+
+def audit(runs: Reference | Iterable[Reference], *, children: bool = True) -> Audit:
+    """Say what one run or several touched, what they were allowed to touch, and what of that is not known.
+
+    With the runs of Pythons that they started, unless `children` says otherwise. A record that was altered is audited
+    as far as it can be read: `integrity` says first whether that is worth anything.
+    """
+    return audit_all([runs] if isinstance(runs, (Run, str, Path)) else runs, children=children)
+
+
+def audit_all(
+    runs: Iterable[Reference],
+    store: str | Path | None = None,
+    *,
+    children: bool = True,
+    progress: Callable[[int], None] = lambda runs: None,
+) -> Audit:
+    """Audit every run that references name, in a store; `progress` is told of each one that is done."""
+    found: dict[tuple[str, str | None], tuple[Verification, Watched]] = {}  # by id and head: a copy is the same run
+    places: list[Path | None] = []
+    known: dict[str, Watched] = {}
+
+    def take(verified: Verification, run: Run) -> None:
+        if (run.id, verified.head) not in found:
+            known[run.id] = watched = _watched(run, known)
+            found[run.id, verified.head] = verified, watched
+            places.append(run.path)
+
+    for reference in runs:
+        for verified, run in _verified(reference, store):
+            take(verified, run)
+            for child in _children(run) if children else ():
+                if child.id not in known:
+                    take(child.verify(), child)
+        progress(1)
+    if not found:
+        raise UsageError("there is no run to audit", hint="Name one or more: `playhead audit @last`.")
+    told = report(list(found.values()))
+    for about, place in zip(told.runs, places, strict=True):
+        about.timeline = None if place is None else str(layout.timeline(place))
+    return told
+
+
+def _verified(reference: Reference, store: str | Path | None) -> list[tuple[Verification, Run]]:
+    if isinstance(reference, Run):
+        return [(reference.verify(), reference)]
+    return verify_all(reference, store)
+
+
+def _children(run: Run) -> list[Run]:
+    """Return the runs of programs that this one's program started, and that those started, each after its parent."""
+    if type(run.store) is not FileStore:
+        return [Run(run.store, id) for id in children_in(run.store, run.id)]
+    out: list[str] = []
+    with open_index(run.store) as index:
+        parents = [run.id]
+        while parents:
+            rows = index.query(f"{_CHILDREN} ORDER BY id", [CHILD, parents.pop(0)])[1]
+            new = [str(id) for (id,) in rows if id not in out and id != run.id]
+            out += new
+            parents += new
+    return [Run(run.store, id) for id in out]
+
+
+def _watched(run: Run, others: dict[str, Watched]) -> Watched:
+    """Take in all of a run that can be read."""
+    reader = RunReader(run.store, run.id)
+    watched = Watched(run.id, reader.readable, others)
+    events = _readable(reader, watched)
+    first = next(events, None)
+    if first is not None:
+        all_of_it = chain([first], events)
+        for event in in_time(all_of_it) if is_imported(first.data) else all_of_it:
+            watched.take(event)
+    return watched
+
+
+def _readable(reader: RunReader, watched: Watched) -> Iterator[envelope.Event]:
+    for seq, line in enumerate(reader.lines()):
+        try:
+            yield envelope.parse(line)
+        except BrokenLine as problem:
+            watched.take_unreadable(seq, problem.message)

@@ -1,0 +1,37 @@
+"""Put together what was found in several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from playhead.ledger.verify import Verification
+from playhead.views.audit.findings import RULES, Audit, AuditedRun
+from playhead.views.audit.repeats import repeated
+from playhead.views.audit.watching import Watched
+
+_ORDER = {rule: number for number, rule in enumerate(RULES)}
+
+
+def report(runs: Sequence[tuple[Verification, Watched]]) -> Audit:
+    """Return what was found in runs that were watched, each with what was found of its record."""
+    touched = {path for _, watched in runs for path in watched.touched}
+    found = [finding for _, watched in runs for finding in watched.findings(touched)]
+    found += repeated(attempt for _, watched in runs for attempt in watched.attempts())
+    place = {watched.run: number for number, (_, watched) in enumerate(runs)}
+    found.sort(key=lambda one: (_ORDER[one.rule], place[one.run], one.seq))
+    decisions = [decision for _, watched in runs for decision in watched.decisions()]
+    return Audit([_about(*one) for one in runs], found, decisions)
+
+
+def _about(verified: Verification, watched: Watched) -> AuditedRun:
+    integrity = verified.integrity
+    return AuditedRun(
+        run=watched.run,
+        name=watched.name,
+        status=watched.ended,
+        origin=watched.origin,
+        events=verified.events,
+        level=verified.level,
+        integrity={name: getattr(integrity, name) for name in ("verdict", "at", "reason", "message")},
+        completeness={"verdict": verified.completeness.verdict, "detail": verified.completeness.detail},
+    )
