@@ -16,6 +16,7 @@ import orjson
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._api.addenda import adding
+from playhead._api.metrics import metrics_of_run
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import (
@@ -42,6 +43,7 @@ from playhead.store.index import STATUSES, Index
 from playhead.store.reader import RunReader
 from playhead.views.moments import Moment, Moments
 from playhead.views.reads import LaneRead, reads_of
+from playhead.views.sums import Metrics
 
 
 class Run:
@@ -120,6 +122,10 @@ class Run:
     def reads(self) -> Iterator[LaneRead]:
         """Yield what the program was told by clocks, random numbers, variables and files, lane by lane in order."""
         return reads_of(self.events())
+
+    def metrics(self, by: str = "model") -> Metrics:
+        """Add up what the run took, cost and saved; `by` is run, model, tool, step, agent or day."""
+        return metrics_of_run(self._reader, by, running=self.status == "running")
 
     def lines(self) -> Iterator[bytes]:
         """Yield the exact lines, without their newline."""
