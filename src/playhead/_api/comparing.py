@@ -16,6 +16,7 @@ from playhead._api.reading import Run, load
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
+from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
 from playhead.views.diff.comparison import Comparison, compare
 from playhead.views.diff.source import Options, Recorded
@@ -34,7 +35,7 @@ def diff(
         ignore=tuple(ignore),
         normalisers=Normalisers.of_settings(settings.normalise),
         durations=durations,
-        prices=settings.prices,
+        prices=PriceList(settings.prices, settings.store_root()),
     )
     with _no_collecting():
         return compare(_recorded(left), _recorded(right), options)

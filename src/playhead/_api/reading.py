@@ -40,6 +40,7 @@ from playhead.store.cassettes.reading import Cassette, is_cassette
 from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
+from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views.moments import Moment, Moments
 from playhead.views.reads import LaneRead, reads_of
@@ -108,7 +109,7 @@ class Run:
         """Say how things stood right after an event; going to another one afterwards is quick, in a long run too."""
         self._reader.line(seq)  # says which events there are, where this one is not
         if self._moments is None:
-            self._moments = Moments(self._whole, settings_module.load().prices)
+            self._moments = Moments(self._whole, price_list_of(self.store))
         self._moments.follow(self._reader.events_from, seq)
         return self._moments.at(seq)
 

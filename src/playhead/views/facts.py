@@ -48,6 +48,10 @@ class Fact:
     silent: bool = True  # it did not say its tokens
     cost: float | None = None  # as the provider said it
 
+    def charge(self, bill: Bill) -> None:
+        """Add what a call of a model cost to a bill."""
+        bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost)
+
 
 class Facts:
     """Take the events of one run in order. `resolve` follows a reference inside a value."""
@@ -68,8 +72,8 @@ class Facts:
         self._reported = 0  # facts that a report tells of, from the first on
         self._live: set[str] = set()
 
-    def take(self, event: Event) -> None:
-        """Look at the next event."""
+    def take(self, event: Event) -> list[Fact]:
+        """Look at the next event, and return what it ended."""
         data = mapping(event.data)
         if self.run is None:
             self._first(event)
@@ -84,8 +88,11 @@ class Facts:
         elif event.span is not None and (event.kind in CALLS or event.kind == _STEP):
             self._begin(event, event.span, data)
         elif event.span is not None and event.kind in CLOSING:
-            for fact in self._open.pop((event.kind, event.span), ()):
+            ended = self._open.pop((event.kind, event.span), [])
+            for fact in ended:
                 _end(fact, event, data)
+            return ended
+        return []
 
     @property
     def duration_us(self) -> int:
@@ -121,7 +128,7 @@ class Facts:
         bill = Bill(prices)
         for fact in self.finish():
             if fact.kind == "model" and (taped or fact.taped is not True or self.mode == "exact"):
-                bill.add(fact.provider, fact.model or "", fact.used, fact.at_us, said=fact.cost)
+                fact.charge(bill)
         return bill
 
     def step_of(self, fact: Fact) -> str | None:
