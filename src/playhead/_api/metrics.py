@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from playhead._api.collecting import no_collecting
 from playhead._api.spending import model_rows
 from playhead.errors import PlayheadError, UsageError
 from playhead.store.index import Index
@@ -130,26 +131,25 @@ def stats_of(
         left_out = (sums.count + sums.replays if sums else 0) - len(newest)
         return Metrics(by, tally.total, page.finish().groups, left_out)
 
-    return index.read(ask)
+    with no_collecting():
+        return index.read(ask)
 
 
 def _add_up(query: MetricsQuery, tally: Tally, terms: Prices, advance: Callable[[int], None]) -> None:
     _add_models(query, tally, terms)
     advance(2)
     for group, taped, *counts in query.tools():
-        tally.add_tools(ToolRow(group, bool(taped), *map(int, counts)))
+        tally.add_tools(ToolRow(group, bool(taped), *counts))
     advance(1)
     retries: dict[str | None, int] = dict(query.step_retries())
-    for group, *counts in query.steps():
-        steps, ok, failed, unended, timed, took_us = map(int, counts)
-        tally.add_steps(StepRow(group, steps, ok, failed, unended, timed, took_us, retries.get(group, 0)))
+    for row in query.steps():
+        tally.add_steps(StepRow._make((*row, retries.get(row[0], 0))))
     advance(1)
     for group, replays, *counts in query.runs():
-        tally.add_runs(RunRow(group, bool(replays), *map(int, counts)))
+        tally.add_runs(RunRow(group, bool(replays), *counts))
     if tally.total.runs is not None and tally.total.runs.replays:
-        for group, saved_us in query.saved():
-            if saved_us is not None:
-                tally.add_saved(group, saved_us)
+        for group, took_us, recorded_us in query.saved():
+            tally.add_saved(group, took_us, recorded_us)
     advance(2)
     for section in _TIMED:
         tally.rank(section, query.took(section))
@@ -157,5 +157,5 @@ def _add_up(query: MetricsQuery, tally: Tally, terms: Prices, advance: Callable[
 
 
 def _add_models(query: MetricsQuery, tally: Tally, terms: Prices) -> None:
-    for group, provider, model, taped, at_us, largest, used, said, *counts in model_rows(query, terms):
-        tally.add_models(ModelRow(group, provider, model, taped, at_us, largest, used, said, *map(int, counts)))
+    for row in model_rows(query, terms):
+        tally.add_models(ModelRow(*row))

@@ -24,7 +24,7 @@ def model_rows(query: MetricsQuery, terms: Prices) -> Iterator[tuple[Any, ...]]:
     for row in query.models(*apart) if any(apart) else rows:
         group, provider, model, taped, at_us, largest, *used = row[:11]
         moment_us = last_us if at_us is None else at_us
-        yield group, provider, model, bool(taped), moment_us, largest or 0, Used(*map(int, used)), *row[11:]
+        yield group, provider, model, bool(taped), moment_us, largest or 0, Used(*used), *row[11:]
 
 
 def costs_of(index: Index, runs: Sequence[str], terms: Prices) -> dict[str, Bill]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from playhead._api.spending import costs_of
 from playhead.settings import load as load_settings
 from playhead.store.index import Index
-from playhead.store.price_list import PriceList
 
 
 def add_costs(index: Index, runs: Sequence[dict[str, Any]]) -> None:
     """Set `cost` and `cost_unpriced` of each run: what was paid for, and not what a tape answered."""
     asked = [run["id"] for run in runs if run["model_calls"]]
-    found = costs_of(index, asked, PriceList(load_settings().prices, index.root)) if asked else {}
+    found = {}
+    if asked:
+        # Here: a list of runs that asked no model does not need it.
+        from playhead._api.spending import costs_of
+        from playhead.store.price_list import PriceList
+
+        found = costs_of(index, asked, PriceList(load_settings().prices, index.root))
     for run in runs:
         bill = found.get(run["id"])
         run["cost"], run["cost_unpriced"] = (bill.amount, bill.unpriced) if bill else (None, [])

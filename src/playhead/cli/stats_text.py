@@ -110,9 +110,8 @@ def _saved(runs: RunSums, models: ModelSums, tools: ToolSums) -> str:
         told.append(f"tokens {saved.tokens_in:,} in → {saved.tokens_out:,} out")
     if cost := prices.told(saved.cost, saved.unpriced):
         told.append(cost.replace(", estimated", ""))
-    if runs.saved_ms is not None:
-        quicker = f"{_time(abs(runs.saved_ms))} {'quicker' if runs.saved_ms >= 0 else 'slower'}"
-        told.append(f"replays {quicker} than what they replay")
+    if runs.replays_ms is not None and runs.saved_ms is not None:
+        told.append(f"replayed in {_time(runs.replays_ms)}, recorded in {_time(runs.replays_ms + runs.saved_ms)}")
     return "answered from tapes: " + ("; ".join(told) or "nothing")
 
 

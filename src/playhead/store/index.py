@@ -234,6 +234,7 @@ class Index:
 
         def answer(database: Database) -> T:
             with read_only(database) as connection:
+                connection.text_factory = str  # all texts in our own tables are whole, and many are read
                 return ask(connection)
 
         return self._answer(answer)

@@ -18,6 +18,7 @@ _EXACT = "json_extract(r.origin, '$.mode') IS 'exact'"
 _REFUSED = "c.error LIKE 'playhead.errors.DeviationError:%'"  # nobody answered: a replay did not let it out
 _MOMENT = "(r.started_us + c.elapsed_us)"
 _TOOK = "max(c.latency_us, 0)"
+_FAILED, _OPEN = "c.status = 'error'", "c.end_seq IS NULL"
 
 # The innermost step around a call: what it was made in, or what the calls were made in that it is a part of.
 _STEP = """coalesce(
@@ -52,7 +53,7 @@ class MetricsQuery:
 
     def period(self) -> tuple[int, int]:
         """Return when the first of the runs began, and when the last one ended, in microseconds since 1970."""
-        sql, values = self._from("runs", "min(r.started_us), max(r.started_us + max(r.duration_us, 0))", "")
+        sql, values = self._from("runs", ["min(r.started_us)", "max(r.started_us + max(r.duration_us, 0))"], "")
         _, first_us, last_us = self._connection.execute(sql, values).fetchone()
         return first_us or 0, last_us or first_us or 0
 
@@ -62,8 +63,7 @@ class MetricsQuery:
         """Yield calls of models, apart where their terms may differ: at these moments, times of day, sizes of input.
 
         Group, provider, model, taped, one moment, largest input, tokens in, out, cached, reasoning, calls that used
-        some, what the providers said that they cost, calls, errors, open, retries, silent, refused, timed, and for how
-        many microseconds.
+        some, what the providers said that they cost, calls, errors, open, retries, silent, refused, microseconds.
         """
         moment = _MOMENT if moments_us or daily_us else "NULL"
         apart = [
@@ -72,29 +72,30 @@ class MetricsQuery:
             *(f"c.tokens_in > {size}" for size in sorted(tokens)),
         ]
         keys = ["c.provider", "c.model", "c.taped IS 1", "c.cost IS NULL", *apart]
-        columns = (
-            f"{', '.join(keys[:3])}, max({moment}), max(c.tokens_in), total(c.tokens_in), total(c.tokens_out),"
-            " total(c.tokens_cached), total(c.tokens_reasoning), total(c.tokens_in > 0 OR c.tokens_out > 0),"
-            " sum(c.cost), count(*), total(c.status = 'error'), total(c.end_seq IS NULL), total(c.attempt > 1),"
-            " total(c.status = 'ok' AND c.tokens_in IS NULL AND c.tokens_out IS NULL),"
-            f" total({_REFUSED}), count(c.latency_us), total({_TOOK})"
-        )
+        silent = "c.status = 'ok' AND c.tokens_in IS NULL AND c.tokens_out IS NULL"
+        columns = [
+            *keys[:3],
+            f"max({moment})",
+            "max(c.tokens_in)",
+            *(_sum(f"c.{name}") for name in ("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning")),
+            _times("c.tokens_in > 0 OR c.tokens_out > 0"),
+            "sum(c.cost)",
+            "count(*)",
+            *map(_times, (_FAILED, _OPEN, "c.attempt > 1", silent, _REFUSED)),
+            _sum(_TOOK),
+        ]
         return self._groups("calls", columns, "c.kind = 'model'", keys, kind="model", timely=moment != "NULL")
 
     def tools(self) -> Rows:
         """Yield calls of tools: group, taped, calls, errors, open, refused, timed, microseconds."""
-        columns = (
-            f"c.taped IS 1, count(*), total(c.status = 'error'), total(c.end_seq IS NULL), total({_REFUSED}),"
-            f" count(c.latency_us), total({_TOOK})"
-        )
+        counts = map(_times, (_FAILED, _OPEN, _REFUSED))
+        columns = ["c.taped IS 1", "count(*)", *counts, "count(c.latency_us)", _sum(_TOOK)]
         return self._groups("calls", columns, "c.kind = 'tool'", ["c.taped IS 1"], kind="tool")
 
     def steps(self) -> Rows:
-        """Yield steps: group, steps, ok, failed, open, timed, microseconds."""
-        columns = (
-            "count(*), total(c.status = 'ok'), total(c.status <> 'ok'), total(c.end_seq IS NULL),"
-            " count(c.duration_us), total(max(c.duration_us, 0))"
-        )
+        """Yield steps: group, steps, ok, failed, open, microseconds."""
+        counts = map(_times, ("c.status = 'ok'", "c.status <> 'ok'", _OPEN))
+        columns = ["count(*)", *counts, _sum("max(c.duration_us, 0)")]
         return self._groups("steps", columns)
 
     def step_retries(self) -> Rows:
@@ -103,35 +104,34 @@ class MetricsQuery:
             "c.attempt > 1 AND (c.run, ifnull(c.parent, ''), ifnull(c.name, ''), c.attempt) IN (SELECT run,"
             " ifnull(parent, ''), ifnull(name, ''), attempt + 1 FROM steps WHERE status <> 'ok')"
         )
-        return self._groups("steps", "count(*)", unlucky)
+        return self._groups("steps", ["count(*)"], unlucky)
 
     def runs(self) -> Rows:
         """Yield runs: group, whether they are exact replays, runs, ok, failed, microseconds."""
-        columns = (
-            f"{_EXACT}, count(*), total(r.status = 'ok'), total(r.status IN ('error', 'crashed')), total(r.duration_us)"
-        )
+        counts = map(_times, ("r.status = 'ok'", "r.status IN ('error', 'crashed')"))
+        columns = [_EXACT, "count(*)", *counts, _sum("r.duration_us")]
         return self._groups("runs", columns, "", [_EXACT])
 
     def saved(self) -> Rows:
-        """Yield by how much exact replays were quicker than the runs that they replay: group, microseconds."""
+        """Yield how long exact replays took, and the runs that they replay: group, microseconds of both."""
         recorded = "(SELECT o.duration_us FROM runs o WHERE o.id = json_extract(r.origin, '$.run'))"
-        ended = f"r.origin IS NOT NULL AND {_EXACT} AND r.finished IS NOT NULL"
-        return self._groups("runs", f"sum({recorded} - r.duration_us)", ended)
+        known = f"r.origin IS NOT NULL AND {_EXACT} AND r.finished IS NOT NULL AND {recorded} IS NOT NULL"
+        return self._groups("runs", [_sum("r.duration_us"), _sum(recorded)], known)
 
     def took(self, section: str) -> Rows:
         """Yield how long each model, tool or step took, the shortest first: group, microseconds."""
         if section == "steps":
-            sql, values = self._from("steps", "max(c.duration_us, 0)", "c.duration_us IS NOT NULL")
+            sql, values = self._from("steps", ["max(c.duration_us, 0)"], "c.duration_us IS NOT NULL")
         else:
             kind = section.removesuffix("s")
             what = f"c.kind = '{kind}' AND c.taped IS NOT 1 AND c.latency_us IS NOT NULL"
-            sql, values = self._from("calls", _TOOK, what, kind=kind)
+            sql, values = self._from("calls", [_TOOK], what, kind=kind)
         return self._connection.execute(f"{sql} ORDER BY 2", values)
 
     def _groups(
         self,
         table: str,
-        columns: str,
+        columns: Sequence[str],
         what: str = "",
         keys: Sequence[str] = (),
         *,
@@ -142,7 +142,7 @@ class MetricsQuery:
         return self._connection.execute(f"{sql} GROUP BY {', '.join(['g', *keys])}", values)
 
     def _from(
-        self, table: str, columns: str, what: str, *, kind: str = "", timely: bool = False
+        self, table: str, columns: Sequence[str], what: str, *, kind: str = "", timely: bool = False
     ) -> tuple[str, list[Any]]:
         """Return a question about a table, with the runs beside it only where something of them is asked."""
         group = "c.name" if kind and self._by == kind else _KEYS[table].get(self._by, "NULL")
@@ -160,7 +160,16 @@ class MetricsQuery:
             source = f"{table} c"
         if table == "steps":
             wanted.append(f"NOT ({_EXACT})")
-        return f"SELECT {group} AS g, {columns} FROM {source}{_where(wanted)}", values
+        return f"SELECT {group} AS g, {', '.join(columns)} FROM {source}{_where(wanted)}", values
+
+
+def _times(condition: str) -> str:
+    return f"count(*) FILTER (WHERE {condition})"
+
+
+def _sum(column: str) -> str:
+    """Add up numbers; beyond what an integer holds it is the largest one, and no error as with `sum`."""
+    return f"CAST(total({column}) AS INTEGER)"
 
 
 def _where(wanted: list[str]) -> str:

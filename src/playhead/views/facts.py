@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from playhead._clock import parse_utc
+from playhead._clock import moment_us
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING
 from playhead.views.points import mapping
@@ -146,10 +146,7 @@ class Facts:
     def _first(self, event: Event) -> None:
         self.run, self.started, self._first_us = event.run, event.time, event.elapsed_us
         self._last_us = event.elapsed_us
-        try:
-            self._started_us = parse_utc(event.time)
-        except (ValueError, OverflowError):
-            pass  # nobody knows when
+        self._started_us = moment_us(event.time)
 
     def _head(self, event: Event, data: dict[str, Any]) -> None:
         if event.kind == "run.started":

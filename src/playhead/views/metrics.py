@@ -31,8 +31,8 @@ def metrics_of(
     failed = facts.ended == "error" or (facts.ended is None and not running)
     took_us = facts.duration_us
     tally.add_runs(RunRow(of_run, is_replay, 1, facts.ended == "ok", failed, took_us))
-    if is_replay and recorded_us is not None:
-        tally.add_saved(of_run, recorded_us - took_us)
+    if is_replay and facts.ended is not None and recorded_us is not None:
+        tally.add_saved(of_run, took_us, recorded_us)
     took: dict[str, list[tuple[int, str | None]]] = {"models": [], "tools": [], "steps": []}
     known = facts.finish()
     unlucky = {_attempt(fact, 1) for fact in known if fact.kind == "step" and fact.status not in (None, "ok")}
@@ -76,7 +76,6 @@ def _model_row(group: str | None, fact: Fact) -> ModelRow:
         retries=fact.attempt > 1,
         silent=fact.status == "ok" and fact.silent,
         refused=fact.refused,
-        timed=fact.took_us is not None,
         took_us=fact.took_us or 0,
     )
 
@@ -90,5 +89,4 @@ def _tool_row(group: str | None, fact: Fact) -> ToolRow:
 
 def _step_row(group: str | None, fact: Fact, is_retry: bool) -> StepRow:
     ok, failed = fact.status == "ok", fact.status not in (None, "ok")
-    timed = fact.took_us is not None
-    return StepRow(group, 1, ok, failed, not fact.ended, timed, fact.took_us or 0, is_retry)
+    return StepRow(group, 1, ok, failed, not fact.ended, fact.took_us or 0, is_retry)

@@ -81,7 +81,6 @@ def priced(
     model: str,
     used: Used,
     at_us: int | None = None,
-    *,
     largest: int | None = None,
     said: float | None = None,
 ) -> tuple[float | None, str | None]:
@@ -121,7 +120,7 @@ class Bill:
         said: float | None = None,
     ) -> None:
         """Add calls of one model, made then. `said` is what the provider itself asks for them."""
-        amount, unpriced = priced(self._prices, provider, model, used, at_us, largest=largest, said=said)
+        amount, unpriced = priced(self._prices, provider, model, used, at_us, largest, said)
         if amount is not None:
             self.amount = (self.amount or 0.0) + amount
         if unpriced is not None:
@@ -149,6 +148,8 @@ def _at(rate: Rate | None, tokens_in: int) -> float:
     """Return the price for input of this size: that of the highest step that it is above."""
     if not rate:
         return 0.0
+    if len(rate) == 1:
+        return rate[0][1]
     return next((price for over, price in reversed(rate) if tokens_in > over), rate[0][1])
 
 

@@ -7,7 +7,7 @@ running, are counted apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from playhead.views.prices import Used
 
@@ -23,8 +23,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 BY = tuple(SECTIONS)
 
 MILLI = 1000
-
-_TIMES = ("ms", "p50_ms", "p95_ms", "p99_ms")
 
 
 class ModelRow(NamedTuple):
@@ -44,7 +42,6 @@ class ModelRow(NamedTuple):
     retries: int
     silent: int
     refused: int
-    timed: int
     took_us: int
 
 
@@ -69,7 +66,6 @@ class StepRow(NamedTuple):
     ok: int
     failed: int
     open: int
-    timed: int
     took_us: int
     retries: int
 
@@ -85,14 +81,13 @@ class RunRow(NamedTuple):
     took_us: int
 
 
-@dataclass
-class Timed:
+class Timed(Protocol):
     """How long things took: all together, and at most so long 50, 95 and 99 of a hundred (nearest rank)."""
 
-    ms: float = 0.0
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    p99_ms: float | None = None
+    ms: float
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
 
 
 @dataclass
@@ -107,7 +102,7 @@ class Saved:
 
 
 @dataclass
-class ModelSums(Timed):
+class ModelSums:
     """What models were asked, and what that cost, in US dollars."""
 
     calls: int = 0
@@ -122,6 +117,10 @@ class ModelSums(Timed):
     cost: float | None = None
     unpriced: list[str] = field(default_factory=list)  # models whose calls are not in the cost
     providers: list[str] = field(default_factory=list)
+    ms: float = 0.0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
     saved: Saved = field(default_factory=Saved)
 
     def add(self, row: ModelRow, amount: float | None, unpriced: str | None) -> None:
@@ -148,7 +147,7 @@ class ModelSums(Timed):
 
 
 @dataclass
-class ToolSums(Timed):
+class ToolSums:
     """What tools were called."""
 
     calls: int = 0
@@ -156,6 +155,10 @@ class ToolSums(Timed):
     open: int = 0
     untimed: int = 0  # nobody saw them running: they were inferred
     saved_calls: int = 0  # answered from a tape
+    ms: float = 0.0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
 
     def add(self, row: ToolRow) -> None:
         """Add some calls."""
@@ -170,7 +173,7 @@ class ToolSums(Timed):
 
 
 @dataclass
-class StepSums(Timed):
+class StepSums:
     """Steps, and how they ended."""
 
     count: int = 0
@@ -180,6 +183,10 @@ class StepSums(Timed):
     retries: int = 0  # where the attempt before had failed
     success_rate: float | None = None  # of those that ended
     retry_rate: float | None = None
+    ms: float = 0.0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
 
     def add(self, row: StepRow) -> None:
         """Add some steps."""
@@ -202,7 +209,8 @@ class RunSums:
     failed: int = 0  # in an error, or crashed
     ms: float = 0.0
     replays: int = 0
-    saved_ms: float | None = None  # by which replays were quicker than what they replay
+    replays_ms: float | None = None  # of those whose recorded run is known
+    saved_ms: float | None = None  # by which they were quicker than those
 
     def add(self, row: RunRow) -> None:
         """Add some runs."""
@@ -230,9 +238,7 @@ class Group:
         out: dict[str, Any] = {"name": self.name}
         for section in ("runs", "models", "tools", "steps"):
             if (sums := getattr(self, section)) is not None:
-                told = dict(vars(sums))
-                times = {name: told.pop(name) for name in _TIMES if name in told}
-                out[section] = told | times
+                out[section] = dict(vars(sums))
         if self.models is not None:
             out["models"]["saved"] = dict(vars(self.models.saved))
         return out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,88 +34,71 @@ class Tally:
         self.by = by
         self.total = Group(None, RunSums(), ModelSums(), ToolSums(), StepSums())
         self.groups: dict[str | None, Group] = {}
+        self._sections = SECTIONS.get(by, ())
         self._prices = prices
-        self._timed: dict[tuple[str, str | None], int] = {}
 
     def add_models(self, row: ModelRow) -> None:
         """Add calls of models."""
-        amount, unpriced = priced(
-            self._prices, row.provider, row.model or "", row.used, row.at_us, largest=row.largest, said=row.said
-        )
+        found = priced(self._prices, row.provider, row.model or "", row.used, row.at_us, row.largest, row.said)
         for sums in self._sums("models", row.group):
-            sums.add(row, amount, unpriced)
-        if not row.taped:
-            self._count("models", row.group, row.timed)
+            sums.add(row, *found)
 
     def add_tools(self, row: ToolRow) -> None:
         """Add calls of tools."""
         for sums in self._sums("tools", row.group):
             sums.add(row)
-        if not row.taped:
-            self._count("tools", row.group, row.timed)
 
     def add_steps(self, row: StepRow) -> None:
         """Add steps."""
         for sums in self._sums("steps", row.group):
             sums.add(row)
-        self._count("steps", row.group, row.timed)
 
     def add_runs(self, row: RunRow) -> None:
         """Add runs."""
         for sums in self._sums("runs", row.group):
             sums.add(row)
 
-    def add_saved(self, group: str | None, us: int) -> None:
-        """Add by how much replays were quicker than what they replay."""
+    def add_saved(self, group: str | None, took_us: int, recorded_us: int) -> None:
+        """Add how long replays took, and how long the runs did that they replay."""
         for sums in self._sums("runs", group):
-            sums.saved_ms = (sums.saved_ms or 0.0) + us / MILLI
+            sums.replays_ms = (sums.replays_ms or 0.0) + took_us / MILLI
+            sums.saved_ms = (sums.saved_ms or 0.0) + (recorded_us - took_us) / MILLI
 
     def rank(self, section: str, took: Iterable[tuple[str | None, int]]) -> None:
-        """Take how long each of them took, by its group, the shortest first; they must have been added before."""
-        counts = {group: count for (of, group), count in self._timed.items() if of == section}
-        ranks = {group: _ranks(count) for group, count in counts.items()}
-        found: dict[str | None, list[tuple[int, int]]] = {group: [] for group in counts}
-        seen = dict.fromkeys(counts, 0)
-        all_ranks, of_all = _ranks(sum(counts.values())), []
-        for number, (group, us) in enumerate(took, 1):
-            if number in all_ranks:
-                of_all.append((number, us))
-            place = seen[group] = seen[group] + 1
-            if place in ranks[group]:
-                found[group].append((place, us))
-        _give(all_ranks, dict(of_all), getattr(self.total, section))
-        for group in counts if self._has(section) else ():
-            _give(ranks[group], dict(found[group]), getattr(self.groups[group], section))
+        """Take how long each of them took, by its group, the shortest first."""
+        everything = array("q")
+        of_group: defaultdict[str | None, array[int]] = defaultdict(lambda: array("q"))
+        if section in self._sections:
+            for group, us in took:
+                everything.append(us)
+                of_group[group].append(us)
+        else:
+            everything.extend(us for _, us in took)
+        _give(everything, getattr(self.total, section))
+        for group, found in of_group.items():
+            _give(found, getattr(self._group(group), section))
 
     def finish(self, *, limit: int = 0, run: str | None = None) -> Metrics:
         """Return the sums; of the groups at most so many, those that matter most, 0 for all."""
         groups = sorted(self.groups.values(), key=_ORDERS.get(self.by, _dearest_first), reverse=self.by == "run")
         return Metrics(self.by, self.total, groups, run=run).limited(limit)
 
-    def _has(self, section: str) -> bool:
-        return section in SECTIONS.get(self.by, ())
+    def _group(self, name: str | None) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            group = self.groups[name] = new_group(name, self.by)
+        return group
 
-    def _sums(self, section: str, name: str | None) -> list[Any]:
-        into = [getattr(self.total, section)]
-        if self._has(section):
-            group = self.groups.get(name)
-            if group is None:
-                group = self.groups[name] = new_group(name, self.by)
-            into.append(getattr(group, section))
-        return into
-
-    def _count(self, section: str, group: str | None, timed: int) -> None:
-        self._timed[section, group] = self._timed.get((section, group), 0) + timed
+    def _sums(self, section: str, name: str | None) -> tuple[Any, ...]:
+        whole = getattr(self.total, section)
+        return (whole, getattr(self._group(name), section)) if section in self._sections else (whole,)
 
 
-def _ranks(count: int) -> list[int]:
-    """Return the places of the percentiles among so many, from 1 on: nearest rank."""
-    return [(percent * count + 99) // 100 for percent in PERCENTILES] if count else []
-
-
-def _give(ranks: list[int], found: dict[int, int], sums: Timed) -> None:
-    if ranks:
-        sums.p50_ms, sums.p95_ms, sums.p99_ms = (found[rank] / MILLI for rank in ranks)
+def _give(took_us: array[int], sums: Timed) -> None:
+    """Say which percentiles values have that come in their order: by nearest rank."""
+    if took_us:
+        ranks = [(percent * len(took_us) + 99) // 100 for percent in PERCENTILES]
+        sums.p50_ms, sums.p95_ms, sums.p99_ms = (took_us[rank - 1] / MILLI for rank in ranks)
 
 
 def new_group(name: str | None, by: str) -> Group:
