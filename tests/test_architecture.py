@@ -44,7 +44,7 @@ SIDEWAYS = {
 PUBLIC = [
     "AskedAlone", "Audit", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "Finding", "InFlight", "Moment", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
-    "add_secret", "agent", "artifact", "audit", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "resume", "runs", "step",
+    "add_secret", "agent", "artifact", "audit", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "resume", "runs", "stats", "step",
     "tool", "uninstall", "unwrap", "verify", "wrap",
 ]  # fmt: skip
 
@@ -75,9 +75,20 @@ MAY_CATCH_ALL = {
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "manager"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "yaml"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
-HEAVY = ("rich", "httpx", "openai", "starlette", "asyncio", "argparse", "sqlite3", "argcomplete", "pydantic")
+HEAVY = (
+    "rich",
+    "httpx",
+    "openai",
+    "starlette",
+    "asyncio",
+    "argparse",
+    "sqlite3",
+    "argcomplete",
+    "pydantic",
+    "genai_prices",
+)
 
-FILE_NAMES = {"timeline.jsonl", "context_pack.json", "policy_snapshot.json", "playhead.db"}
+FILE_NAMES = {"timeline.jsonl", "context_pack.json", "policy_snapshot.json", "playhead.db", "prices.json"}
 FOLDER_NAMES = {"runs", "blobs", "artifacts", "private", "journal", "format", "keys", "checkpoints"}
 
 
@@ -169,7 +180,7 @@ def test_the_import_rule_sees_imports_inside_functions_and_not_those_for_types(t
 
 def test_views_do_no_input_or_output() -> None:
     allowed = {"playhead", "__future__", "collections", "dataclasses", "typing", "itertools", "functools", "re",
-               "unicodedata", "orjson", "shlex", "hashlib", "json", "bisect", "math", "ipaddress", "posixpath"}  # fmt: skip
+               "unicodedata", "orjson", "shlex", "array", "hashlib", "json", "bisect", "math", "ipaddress", "posixpath"}  # fmt: skip
     for path in (PACKAGE / "views").rglob("*.py"):
         for node in runtime_nodes(parsed(path)):
             names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
@@ -221,7 +232,7 @@ def test_the_verbs_an_agent_uses_load_no_terminal_and_no_client() -> None:
     names = [
         name
         for name in PUBLIC
-        if name not in ("Run", "audit", "diff", "find", "fork", "load", "replay", "resume", "runs", "verify")
+        if name not in ("Run", "audit", "diff", "find", "fork", "load", "replay", "resume", "runs", "stats", "verify")
     ]
     loaded = _loaded_by("import playhead\n" + "\n".join(f"playhead.{name}" for name in names))
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]

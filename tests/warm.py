@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 _TIMEOUT_S = 120
 _LOADED = (
     "playhead.cli.main", "playhead._api.reading", "playhead.capture.launch", "playhead.replay.exact", "playhead.views",
-    "playhead.cli.replay_text", "playhead.cli.modelling", "playhead.cli.stepping", "playhead.replay.models.serving", *(f"playhead.cli.commands.{name}" for name in ("ls", "record", "replay", "grade", "fork", "resume", "bisect", "show", "debug")),
+    "playhead.cli.replay_text", "playhead.cli.modelling", "playhead.cli.stepping", "playhead.replay.models.serving", "genai_prices.data", *(f"playhead.cli.commands.{name}" for name in ("ls", "record", "replay", "grade", "fork", "resume", "bisect", "show", "debug")),
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from playhead._api.auditing import audit
     from playhead._api.comparing import diff
+    from playhead._api.metrics import stats
     from playhead._api.normalising import normaliser
     from playhead._api.reading import Run, find, load, runs
     from playhead._api.recording import (
@@ -108,6 +109,7 @@ _WHERE = {
     "note": "playhead._api.recording",
     "record": "playhead._api.recording",
     "runs": "playhead._api.reading",
+    "stats": "playhead._api.metrics",
     "step": "playhead._api.recording",
     "tool": "playhead._api.recording",
     "uninstall": "playhead._api.recording",
@@ -163,6 +165,7 @@ __all__ = [
     "replay",
     "resume",
     "runs",
+    "stats",
     "step",
     "tool",
     "uninstall",

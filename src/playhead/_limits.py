@@ -99,6 +99,7 @@ OPENED_BYTES_MAX: Final = 64 * 1024 * 1024  # of what is inside compressed data;
 BACK_DIGITS_MAX: Final = 9  # of the number in `@last~N`
 LIST_RUNS_MAX: Final = 2**31  # runs in one list
 LIST_RUNS_DEFAULT: Final = 50
+STATS_GROUPS_DEFAULT: Final = 50  # rows of `stats`; `--limit` changes it
 CELL_CHARACTERS_MAX: Final = 120
 SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it
 SHOW_VALUE_CHARACTERS_MAX: Final = (
@@ -112,6 +113,7 @@ TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 # Index
 INDEX_BATCH_EVENTS: Final = 2000  # written in one transaction: progress is kept and memory stays flat
 INDEX_ERROR_CHARACTERS_MAX: Final = 2000  # of an error in the index; the timeline has it in full
+PRICED_MODELS_MAX: Final = 1000  # whose prices are kept in a store; those of others are looked up each time
 
 # Programs started by `playhead record`
 OUTPUT_READ_BYTES: Final = 64 * 1024  # of a program's output, at once

@@ -176,6 +176,17 @@ def test_limits_hold_across_calls() -> None:
             raise AssertionError("not reached")
 
 
+def test_a_limit_of_dollars_knows_what_models_cost_and_writes_nothing_of_the_agents() -> None:
+    rule('[capabilities."model.use"]\nallow = "*"\n[limits]\ncost = 10\n')
+    with playhead.record("r") as run:
+        for provider, model in (("openai", "gpt-5"), ("acme", "nobody-knows"), ("openai", "gpt-5")):
+            with playhead.model_call(provider=provider, model=model) as call:
+                call.respond("x", usage={"input": 5_000_000, "output": 0})
+        with pytest.raises(PolicyDenied, match=r"12\.5\d* of 10"), playhead.model_call(model="gpt-5"):
+            raise AssertionError("not reached")
+    assert {capability for capability, _, _ in checks(run)} == {"model.use"}
+
+
 def test_the_snapshot_rules_even_if_the_file_is_edited_meanwhile() -> None:
     own = f'[capabilities."fs.write"]\nallow = "{FILE}"\n'
     rule(own + '[capabilities."my.own"]\nallow = "a"\n')

@@ -200,16 +200,32 @@ def test_migrations_are_taken_in_order_and_recorded(
         index.catch_up()
     inode = layout.index(root).stat().st_ino
     folder = tmp_path / "migrations"
+    known = index_database._known()
     shutil.copytree(index_database.MIGRATIONS, folder)
-    (folder / "0003_second.sql").write_text("INSERT INTO added VALUES ('a;b');\n")
-    (folder / "0002_first.sql").write_text("-- why; not\nCREATE TABLE added (\n  x TEXT\n);\n")
+    (folder / "9002_second.sql").write_text("INSERT INTO added VALUES ('a;b');\n")
+    (folder / "9001_first.sql").write_text("-- why; not\nCREATE TABLE added (\n  x TEXT\n);\n")
     monkeypatch.setattr(index_database, "MIGRATIONS", folder)
     with Index(root) as index:
         assert index.query("SELECT x FROM added")[1] == [("a;b",)]
         names = [name for (name,) in index.query("SELECT name FROM migrations ORDER BY name")[1]]
-        assert names == ["0001_tables", "0002_first", "0003_second"]
+        assert names == [*known, "9001_first", "9002_second"]
         assert len(index.list_runs()) == 20
     assert layout.index(root).stat().st_ino == inode  # taken over, not built again
+
+
+def test_an_index_of_before_is_read_again_and_forgets_nothing_that_it_saw(root: Path) -> None:
+    with Index(root) as index:
+        good, heads = every_row(index), index.heads()
+    (gone, *_) = heads
+    shutil.rmtree(layout.run_dir(root, gone))
+    with sqlite3.connect(layout.index(root)) as old:
+        for column in ("attempt", "taped"):
+            old.execute(f"ALTER TABLE calls DROP COLUMN {column}")
+        old.execute("UPDATE runs SET name = 'old', head_hash = 'f' WHERE id = ?", (list(heads)[1],))
+        old.execute("DELETE FROM migrations WHERE name > '0001_tables'")
+    with Index(root) as index:
+        assert every_row(index) == {table: [row for row in rows if gone not in row] for table, rows in good.items()}
+        assert index.remembered() == {gone: heads[gone]}
 
 
 def test_a_migration_that_fails_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,3 +125,37 @@ def test_a_tool_that_was_inferred_has_no_latency(root: Path) -> None:
         assert [tuple(row) for row in rows] == [("ok", None), ("ok", 1000)]
         _, rows = index.query(QUESTIONS["slowest-tools"].sql)
         assert [tuple(row) for row in rows] == [("read", 1, 1.0, 1.0, 0)]
+
+
+def _answered(root: Path, mode: str | None, *, reported: bool) -> list[int | None]:
+    """Return who answered three calls of a run, the last two of which it says that it asked of the world."""
+    run = Timeline(root, 1, **({} if mode is None else {"origin": {"run": "run_x", "mode": mode}}))
+    run.add("model.invoked", {"model": "m", "attempt": 2}, span="1", parent="root")
+    run.add("model.responded", {"status": "ok", "model": "m-2026"}, span="1")
+    run.add("model.invoked", {"model": "by hand"}, span="2", parent="root")
+    run.add("http.sent", {"method": "GET", "url": "http://x/"}, span="3", parent="2")
+    if reported:
+        run.add("replay.reported", {"answered": 1, "live": 1, "live_spans": ["3", 5]})
+        run.add("replay.reported", {"answered": 0})  # of another process
+    run.add("tool.called", {"name": "later"}, span="4", parent="root").finish()
+    with Index(root) as index:
+        assert index.query("SELECT name, model, attempt FROM calls WHERE span = '1'")[1] == [("m", "m-2026", 2)]
+        return [row[0] for row in index.query("SELECT taped FROM calls ORDER BY seq")[1]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reported", "taped"),
+    [
+        (None, True, [None] * 4),
+        ("child", True, [None] * 4),
+        ("exact", True, [1] * 4),
+        ("exact", False, [1] * 4),
+        ("fork", True, [1, 0, 0, None]),  # what was asked by hand went out with what it is made of
+        ("model", True, [1, 0, 0, None]),
+        ("resume", False, [None] * 4),  # cut off: nobody knows
+    ],
+)
+def test_a_call_says_whether_a_tape_answered_it(
+    root: Path, mode: str | None, reported: bool, taped: list[int | None]
+) -> None:
+    assert _answered(root, mode, reported=reported) == taped

@@ -10,10 +10,12 @@ import pytest
 from playhead.event.envelope import Event
 from playhead.views.moments import Moment, Moments
 
+PRICED = [{"input": [[0, 2.5]], "output": [[0, 10.0]]}]
+
 
 def state_at(story: list[Event], seq: int) -> Moment:
     """Take a whole story, and return how it stood at one event."""
-    moments = Moments(lambda number: story[number])
+    moments = Moments(lambda number: story[number], lambda provider, model: PRICED if model == "gpt-4o" else None)
     for event in story:
         moments.take(event)
     return moments.at(seq)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +10,12 @@ import msgspec
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._api.collecting import no_collecting
 from playhead._api.reading import Run, load
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
+from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
 from playhead.views.diff.comparison import Comparison, compare
 from playhead.views.diff.source import Options, Recorded
@@ -34,22 +34,10 @@ def diff(
         ignore=tuple(ignore),
         normalisers=Normalisers.of_settings(settings.normalise),
         durations=durations,
-        prices=settings.prices,
+        prices=PriceList(settings.prices, settings.store_root()),
     )
-    with _no_collecting():
+    with no_collecting():
         return compare(_recorded(left), _recorded(right), options)
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """Keep the garbage collector from looking again and again at what two large runs are made of."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _recorded(run: Run | str | Path) -> Recorded:

@@ -16,6 +16,7 @@ import orjson
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._api.addenda import adding
+from playhead._api.metrics import metrics_of_run
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import (
@@ -39,9 +40,11 @@ from playhead.store.cassettes.reading import Cassette, is_cassette
 from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
 from playhead.store.index import STATUSES, Index
+from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views.moments import Moment, Moments
 from playhead.views.reads import LaneRead, reads_of
+from playhead.views.sums import Metrics
 
 
 class Run:
@@ -106,7 +109,7 @@ class Run:
         """Say how things stood right after an event; going to another one afterwards is quick, in a long run too."""
         self._reader.line(seq)  # says which events there are, where this one is not
         if self._moments is None:
-            self._moments = Moments(self._whole, settings_module.load().prices)
+            self._moments = Moments(self._whole, price_list_of(self.store))
         self._moments.follow(self._reader.events_from, seq)
         return self._moments.at(seq)
 
@@ -120,6 +123,10 @@ class Run:
     def reads(self) -> Iterator[LaneRead]:
         """Yield what the program was told by clocks, random numbers, variables and files, lane by lane in order."""
         return reads_of(self.events())
+
+    def metrics(self, by: str = "model") -> Metrics:
+        """Add up what the run took, cost and saved; `by` is run, model, tool, step, agent or day."""
+        return metrics_of_run(self._reader, by, running=self.status == "running")
 
     def lines(self) -> Iterator[bytes]:
         """Yield the exact lines, without their newline."""

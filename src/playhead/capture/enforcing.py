@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._clock import SystemClock
 from playhead.capture import abandoned, audit, guard, scope
 from playhead.capture.patches import Patches
 from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     from playhead.capture.scope import Scope
     from playhead.settings import Settings
     from playhead.store.base import Store
+    from playhead.store.price_list import PriceList
 
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
+
+_COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
 _patches = Patches()
@@ -41,11 +45,16 @@ _names: dict[str, set[str]] = {}  # by address: the hosts that were looked up an
 class Enforcer:
     """The policy of one run in this process, and what the run has used of its limits."""
 
-    def __init__(self, policy: Rules, prices: Mapping[str, Mapping[str, float]] | None) -> None:
+    def __init__(self, policy: Rules, prices: Mapping[str, Mapping[str, float]], root: Path | None) -> None:
+        """Take the user's own prices, and the store in which is kept what other models cost."""
         self.rules = policy
         self.spent = Spent()
         self._begun = time.monotonic()
-        self._prices = prices
+        self._prices: PriceList | None = None
+        if "cost" in policy.limits:
+            from playhead.store.price_list import PriceList
+
+            self._prices = PriceList(prices, root)
         self._times: dict[tuple[str | None, ...], int] = {}
 
     def decide(self, capability: str, names: list[str]) -> Decision:
@@ -61,17 +70,16 @@ class Enforcer:
         self._times[decided] = times = self._times.get(decided, 0) + 1
         return times
 
-    def used(self, model: str | None, usage: Any) -> None:
+    def used(self, provider: str | None, model: str | None, usage: Any) -> None:
         """Take in what an answer of a model cost: counts by name, or a Usage."""
-        from playhead.views.prices import Bill
-
         fields = usage if isinstance(usage, Mapping) else kinds.as_fields(usage)
-        counts = [fields[name] if type(fields.get(name)) is int else None for name in ("input", "output", "cached")]
-        self.spent.tokens += (counts[0] or 0) + (counts[1] or 0)
-        if "cost" in self.rules.limits:
-            bill = Bill(self._prices)
-            bill.add(model or "", counts[0], counts[1], counts[2])
-            self.spent.cost += bill.amount or 0.0
+        counts = [fields[name] if type(fields.get(name)) is int else 0 for name in _COUNTS]
+        self.spent.tokens += counts[0] + counts[1]
+        if self._prices is not None:
+            from playhead.views.prices import Used, priced
+
+            found, _ = priced(self._prices, provider, model or "", Used(*counts), SystemClock().wall_us())
+            self.spent.cost += found or 0.0
 
 
 def begin(recording: Recording, store: Store, settings: Settings, run: str | None, given: Given) -> None:
@@ -81,7 +89,7 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
     else:
         policy = rules.find(Path.cwd(), settings.policy) if given == OF_FOLDER else given
     if policy is not None:
-        _of[recording] = Enforcer(policy, settings.prices)
+        _of[recording] = Enforcer(policy, settings.prices, getattr(store, "root", None))
         _install()
 
 
@@ -153,11 +161,11 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
         check(where, "model.use", f"{provider or '?'}/{name or '?'}")
 
 
-def answered(recording: Recording, name: str | None, usage: Any) -> None:
+def answered(recording: Recording, provider: str | None, name: str | None, usage: Any) -> None:
     """Take in what a model used."""
     enforcer = _of.get(recording)
     if enforcer is not None and usage:
-        enforcer.used(name, usage)
+        enforcer.used(provider, name, usage)
 
 
 def request(where: Scope, method: str, url: str, body: bytes | None) -> None:

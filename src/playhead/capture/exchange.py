@@ -38,8 +38,8 @@ class Exchange:
 
     __slots__ = (
         "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_later", "_method",
-        "_opened", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_unasked", "_url",
-        "_written_us",
+        "_opened", "_provider", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_unasked",
+        "_url", "_written_us",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
@@ -49,6 +49,7 @@ class Exchange:
         self._headers = list(headers)  # now: they may be changed on their way
         self._texts: list[Pair] | None = None
         self._dialect: Dialect | None = None
+        self._provider = ""  # of a model
         self._span: str | None = None
         self._sending: list[bytes] = []
         self._sent_bytes = 0
@@ -260,7 +261,7 @@ class Exchange:
         dialect, provider, operation = found
         recording = self._scope.recording
         asked = dialect.asked(request, dialects.split(self._url)[1])
-        self._dialect = dialect
+        self._dialect, self._provider = dialect, provider
         turns = recording.turns
         attempt = turns.attempt(self._scope, self._url, request)
         fields: dict[str, Any] = {"provider": provider}
@@ -354,7 +355,7 @@ class Exchange:
         if answered is not None:
             if answered.usage is not None:
                 fields["usage"] = kinds.as_fields(answered.usage)
-                enforcing.answered(recording, answered.model, fields["usage"])
+                enforcing.answered(recording, self._provider, answered.model, fields["usage"])
             if answered.finish is not None:
                 fields["finish"] = answered.finish
             if answered.model is not None:

@@ -222,7 +222,7 @@ class ModelCall(Span):
     def end(self, error: BaseException | None = None) -> None:
         if self._outside is not None:
             self._outside.recording.turns.by_hand.discard(self.span)
-            enforcing.answered(self._outside.recording, self._asked[1], self._answer.get("usage"))
+            enforcing.answered(self._outside.recording, *self._asked[:2], self._answer.get("usage"))
         super().end(error)
 
     def opening(self, scope: Scope) -> kinds.Payload:

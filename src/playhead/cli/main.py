@@ -40,6 +40,7 @@ COMMANDS = {
     "invalidate": "declare that a run must not be played back",
     "log": "print runs, commits and results of CI as one stream",
     "import": "import commits, test results and logs of CI",
+    "stats": "add up what runs took, cost and saved, by model, tool, step, agent or day",
     "query": "ask the index a question in SQL",
     "pack": "put a run into one portable file, a cassette",
     "unpack": "put the run of a cassette into a store",
@@ -52,7 +53,7 @@ COMMANDS = {
 }
 GROUPS = {
     "Record": ("record", "demo"),
-    "Look": ("ls", "show", "diff", "tail", "log", "query"),
+    "Look": ("ls", "show", "diff", "tail", "log", "stats", "query"),
     "Replay and prove": (
         "replay",
         "debug",
@@ -71,7 +72,7 @@ GROUPS = {
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 
-_ASK_THE_STORE = ("ls", "log", "query")  # the others name a run, and say so when it is not there
+_ASK_THE_STORE = ("ls", "log", "stats", "query")  # the others name a run, and say so when it is not there
 
 YES, NO, USAGE, UNKNOWN, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 

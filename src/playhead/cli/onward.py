@@ -17,6 +17,7 @@ from playhead.replay.onwards import Again, Rerun
 from playhead.replay.pointing import assignment
 from playhead.settings import load
 from playhead.store.files import FileStore
+from playhead.store.price_list import INSTALL, PriceList
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
 
@@ -61,7 +62,10 @@ def asker_of(args: argparse.Namespace) -> Asker:
         raise UsageError(f"not a budget: {args.budget:g}", hint="It is in dollars, and more than 0.")
     if args.at_once < 1:
         raise UsageError(f"not how many may be asked at once: {args.at_once}", hint="At least 1.")
-    return Asker(overrides_of(args), budget=args.budget, at_once=args.at_once, prices=load().prices)
+    sold = PriceList(load().prices, store_root(args.store))
+    if args.budget is not None and sold.is_empty:
+        raise UsageError("--budget needs to know what models cost", hint=f"`{INSTALL}`, or say it under [prices].")
+    return Asker(overrides_of(args), budget=args.budget, at_once=args.at_once, prices=sold)
 
 
 def again_of(args: argparse.Namespace, recorded: Any) -> Again:

@@ -22,8 +22,9 @@ from playhead.replay.relaunch import relaunch
 from playhead.replay.tape import Tape
 from playhead.settings import Settings
 from playhead.store.files import FileStore
+from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
-from playhead.views.timeline import Timeline
+from playhead.views.facts import Facts
 
 _SHARED_STDERR = {
     "source": "stderr",
@@ -90,7 +91,8 @@ def replay_program(
     result.folder = ran.folder
     result.surface["not_captured"] += state.not_captured
     result.waived = waived
-    result.cost_saved = Timeline(prices=settings.prices).take_all(reader.events()).finish().cost
+    prices = PriceList(settings.prices, store.root)
+    result.cost_saved = Facts(reader.value).take_all(reader.events()).bill(prices, taped=True).amount
     return result
 
 

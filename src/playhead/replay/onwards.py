@@ -22,8 +22,9 @@ from playhead.replay.relaunch import Ran, relaunch
 from playhead.replay.tape import Tape
 from playhead.settings import Settings
 from playhead.store.files import FileStore
+from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
-from playhead.views.prices import Bill
+from playhead.views.facts import Facts
 
 _WITH_SECRETS = ("tool.called", "mcp.requested", "process.started")
 _REDACTED = (b"[redacted:", b'"$redacted"')
@@ -97,7 +98,7 @@ def fork(
     """Run the program from the tape up to an event, and live from there; `edits` has other answers, by their events."""
     if live not in LIVE or not live:
         raise UsageError(f"not what may be live: {live!r}", hint="It is model, tool or all.")
-    asker = asker or Asker(prices=again.settings.prices)
+    asker = asker or Asker(prices=_prices(again))
     given = {str(seq): data for seq, data in (edits or {}).items()}
     course = Course(
         mode="fork",
@@ -278,7 +279,7 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         beside["outcome"]["differences"].insert(0, {"what": "stopped", "then": None, "now": stopped})
         beside["outcome"]["same"] = False
     taped, live = _counted(replay, reports, tape, course)
-    bill = _bill(replay, reports, again.settings) if asker is None else asker.bill
+    bill = Facts(replay.value).take_all(replay.events()).bill(_prices(again)) if asker is None else asker.bill
     return Rerun(
         run=ran.run,
         origin=replay.first().data["origin"],
@@ -318,15 +319,8 @@ def _counted(replay: RunReader, reports: list[dict[str, Any]], tape: Tape, cours
     return min(asked, known), max(0, asked - known)
 
 
-def _bill(replay: RunReader, reports: list[dict[str, Any]], settings: Settings) -> Bill:
-    """Add up what the models cost that the program asked by itself."""
-    bill, live = Bill(settings.prices), {span for report in reports for span in report.get("live_spans", ())}
-    for event in replay.events():
-        if event.kind == "model.responded" and event.span in live:
-            usage = event.data.get("usage") or {}
-            counts = [usage.get(name) for name in ("input", "output", "cached")]
-            bill.add(str(event.data.get("model") or ""), *counts)
-    return bill
+def _prices(again: Again) -> PriceList:
+    return PriceList(again.settings.prices, again.store.root)
 
 
 def _placeholders(tape: Tape, course: Course) -> list[str]:

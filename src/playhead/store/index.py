@@ -36,6 +36,7 @@ from playhead.store.index_database import (
     open_database,
     read_only,
 )
+from playhead.store.index_filter import RunFilter
 from playhead.store.index_follow import Follower, Progress, pruned_runs
 from playhead.store.index_memory import Heads, heads_in, heads_seen, remembered
 from playhead.store.index_rows import NEW_RUN, EnvelopeMatches
@@ -51,6 +52,7 @@ QUERY_HINT = (
 _COLUMNS = tuple(NEW_RUN)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM runs"
 _NOT_THE_QUESTION = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+_AT_ONCE = 500  # runs asked about in one question
 _ATTEMPTS = 3  # the index as it is, built again, in memory
 
 # Connections that a fork copied. Closing one here would disturb the process it belongs to, so none is ever freed.
@@ -110,53 +112,10 @@ class Index:
 
             return self._answer(count, progress)
 
-    def list_runs(
-        self,
-        *,
-        limit: int = _limits.LIST_RUNS_DEFAULT,
-        before: str | None = None,
-        name: str | None = None,
-        status: str | None = None,
-        since_us: int | None = None,
-        until_us: int | None = None,
-        agent: str | None = None,
-        commit: str | None = None,
-        tag: str | None = None,
-        has_error: bool | None = None,
-        include_replays: bool = True,
-        text: str | None = None,
-    ) -> list[dict[str, Any]]:
-        """List runs, newest first, open ones included.
-
-        `before` is the last id of the page before; `commit` may be the beginning of one; `tag` is `key=value`, or
-        `key` for any value; `text` is a part of the name; `since_us` is included and `until_us` is not. A negative
-        `limit` is none.
-        """
-        wanted: list[tuple[str, tuple[Any, ...]]] = []
-        if before is not None:
-            wanted.append(("id < ?", (before,)))
-        for column, value in (("name", name), ("status", status), ("agent", agent)):
-            if value is not None:
-                wanted.append((f"{column} = ?", (value,)))
-        if since_us is not None:
-            wanted.append(("started_us >= ?", (since_us,)))
-        if until_us is not None:
-            wanted.append(("started_us < ?", (until_us,)))
-        if commit is not None:
-            wanted.append(("substr(git_commit, 1, ?) = ?", (len(commit), commit)))
-        if tag is not None:
-            key, equals, value = tag.partition("=")
-            sql = "EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.key = ? AND (? OR json_each.value = ?))"
-            wanted.append((sql, (key, int(not equals), value)))
-        if has_error is not None:
-            wanted.append(("(error IS NOT NULL OR status IN ('error', 'crashed')) = ?", (int(has_error),)))
-        if not include_replays:
-            wanted.append(("origin IS NULL", ()))
-        if text is not None:
-            wanted.append(("instr(lower(name), lower(?)) > 0", (text,)))
-        where = f" WHERE {' AND '.join(sql for sql, _ in wanted)}" if wanted else ""
-        values = [value for _, given in wanted for value in given]
-        return self._runs(f"{_SELECT}{where} ORDER BY id DESC LIMIT ?", (*values, limit))
+    def list_runs(self, *, limit: int = _limits.LIST_RUNS_DEFAULT, **chosen: Any) -> list[dict[str, Any]]:
+        """List runs, newest first, open ones included; `chosen` are fields of RunFilter. A negative `limit` is none."""
+        where, values = RunFilter(**chosen).where()
+        return self._runs(f"{_SELECT}{where and f' WHERE {where}'} ORDER BY id DESC LIMIT ?", (*values, limit))
 
     def get(self, run_id: str) -> dict[str, Any] | None:
         """Return one run as `list_runs` does; a run directory that nobody noted in the journal is read now."""
@@ -167,6 +126,15 @@ class Index:
             self._answer(lambda database: self._follower(database).follow([run_id]))
             found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
         return found[0] if found else None
+
+    def names(self, runs: Sequence[str]) -> dict[str, str]:
+        """Return the names of runs, by their ids."""
+        found: dict[str, str] = {}
+        for start in range(0, len(runs), _AT_ONCE):
+            page = runs[start : start + _AT_ONCE]
+            sql = f"SELECT id, name FROM runs WHERE id IN ({','.join('?' * len(page))})"
+            found.update((run, name or "") for run, name in self.query(sql, page)[1])
+        return found
 
     def find_envelope(self, envelope_hash: str, *, status: str | None = None, before: str | None = None) -> str | None:
         """Return the newest run that was asked this and can be played back: one look-up among any number of runs.
@@ -260,6 +228,16 @@ class Index:
             return [column[0] for column in cursor.description], rows
 
         return self._answer(ask)
+
+    def read(self, ask: Callable[[sqlite3.Connection], T]) -> T:
+        """Let somebody ask several questions of the index as it is at one moment; nothing can be written."""
+
+        def answer(database: Database) -> T:
+            with read_only(database) as connection:
+                connection.text_factory = str  # all texts in our own tables are whole, and many are read
+                return ask(connection)
+
+        return self._answer(answer)
 
     def _open(self) -> Database:
         """Return the open database: opened again where its file was deleted, replaced or cut, or after a fork."""

@@ -368,6 +368,8 @@ def read_only(database: Database, *, replays: bool = True) -> Iterator[sqlite3.C
             view = f"SELECT * FROM main.{table} WHERE {run} NOT IN ({_REPLAYS})"
             connection.execute(f"CREATE TEMP VIEW {table} AS {view}")
         connection.execute("PRAGMA query_only = ON")
+        if database.path is not None:
+            connection.execute("BEGIN")  # all questions see the same rows, whoever writes meanwhile
         connection.set_authorizer(_authorize)
         yield connection
     finally:

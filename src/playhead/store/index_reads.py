@@ -45,14 +45,14 @@ def rows_of(data: dict[str, Any], load: Load | None = None) -> list[Row]:
     from playhead.event.reads import count  # here: a list of runs without reads does not need it
 
     found: dict[Row, int] = {}
-    packed, reads = data.get("packed"), _whole(data.get("reads"), load)
+    packed, reads = data.get("packed"), whole(data.get("reads"), load)
     groups = [(group, True) for group in (packed if type(packed) is list else [])]
-    groups += [(_whole(group, load), False) for group in (reads if type(reads) is list else [])]
+    groups += [(whole(group, load), False) for group in (reads if type(reads) is list else [])]
     for place, (group, is_packed) in enumerate(groups):
         if type(group) is not dict:
             continue
         source, via, module = _text(group.get("of")), _text(group.get("via")), _text(group.get("by"))
-        values = _whole(group.get("values"), load)
+        values = whole(group.get("values"), load)
         if is_packed or type(values) is not list:
             times = count({"packed": [group]}) if is_packed else _ordered(data, place)
             _add(found, (source, via, module, None, 0, None), times)
@@ -63,7 +63,7 @@ def rows_of(data: dict[str, Any], load: Load | None = None) -> list[Row]:
     return [(*row[:4], times, row[5]) for row, times in found.items()]
 
 
-def _whole(value: Any, load: Load | None) -> Any:
+def whole(value: Any, load: Load | None) -> Any:
     """Return what lies in a blob in its place."""
     if load is None or type(value) is not dict or type(digest := value.get("$blob")) is not str:
         return value

@@ -9,44 +9,38 @@ The chain is not verified here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from playhead import _limits
 from playhead._clock import moment_us
 from playhead.errors import PlayheadError
 from playhead.store import index_reports
-from playhead.store.index_reads import Load, rows_of
+from playhead.store.index_reads import Load, rows_of, whole
+from playhead.store.index_values import (
+    CALL_CLOSES,
+    CALL_OPENS,
+    EXACT_MAX,
+    Line,
+    count,
+    error_text,
+    mapping,
+    money,
+    orjson_text,
+    read_line,
+    text,
+)
 
 EnvelopeMatches = Callable[[dict[str, Any]], bool | None]
 Row = tuple[Any, ...]
-Line = dict[str, Any]
 
 HASH_IN_TAIL = slice(9, 73)
 TAIL_BYTES = 76  # of the last line read: `,"hash":"` and 64 digits and `"}` and the newline
-_EXACT_MAX = 2**53  # sums and differences of a few such numbers still fit SQLite's integers
 _SUM_MAX = 2**63 - 1
 
-_CALL_OPENS = {
-    "model.invoked": "model",
-    "tool.called": "tool",
-    "mcp.requested": "mcp",
-    "http.sent": "http",
-    "process.started": "process",
-}
-_CALL_CLOSES = {
-    "model.responded": "model",
-    "tool.returned": "tool",
-    "mcp.answered": "mcp",
-    "http.received": "http",
-    "process.exited": "process",
-}
-_TEXTS = ("time", "kind", "hash")
-_TEXT_OR_NULL = (str, type(None))
-_SPANS = {*_CALL_OPENS, *_CALL_CLOSES, "step.started", "step.finished"}
-
 _TREE_CHANGED = "files in the working tree: "  # as in event/kinds.py, which is too much to load for a list
+_LEAVE_THE_TAPE = ("model", "step", "fork", "resume")  # replays that say at their end what they asked of the world
 _CHANGED = ("files", "altered", "undone", "new", "gone")  # files, in the note that says what changed
 
 # Every column of `runs`, with what it holds before the first line.
@@ -68,15 +62,20 @@ NEW_PROGRESS: dict[str, Any] = {
 # In this order: a row is there before it is closed.
 INSERTS = {
     "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-    "calls": "INSERT INTO calls (run, span, seq, parent, kind, name, provider, model, elapsed_us, key, effects)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+    "calls": "INSERT INTO calls (run, span, seq, parent, kind, name, provider, model, elapsed_us, key, effects,"
+    " attempt, taped) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
     "steps": "INSERT INTO steps (run, span, seq, parent, name, attempt, elapsed_us) VALUES (?,?,?,?,?,?,?)",
     # An opening line comes before the line that closes it; saying so makes any batch size give the same rows.
     "calls closed": "UPDATE calls SET end_seq=?, latency_us=?-elapsed_us, status=?, error=?, code=?, tokens_in=?,"
-    " tokens_out=?, tokens_cached=?, tokens_reasoning=?, cost=?, model=coalesce(model, ?),"
+    " tokens_out=?, tokens_cached=?, tokens_reasoning=?, cost=?, model=coalesce(nullif(?, ''), model),"
     " name=coalesce(name, ?) WHERE run=? AND span=? AND kind=? AND end_seq IS NULL AND seq<?",
     "steps closed": "UPDATE steps SET end_seq=?, duration_us=?-elapsed_us, status=?, error=?"
     " WHERE run=? AND span=? AND end_seq IS NULL AND seq<?",
+    # A replay that left its tape says what it asked of the world. The rest was told by the tape, but for what
+    # those calls were a part of.
+    "calls taped": "UPDATE calls SET taped=1 WHERE run=? AND taped IS NULL AND seq<?",
+    "calls live": "UPDATE calls SET taped=0 WHERE run=? AND seq<? AND"
+    " (span=? OR span=(SELECT parent FROM calls WHERE run=? AND span=? ORDER BY seq LIMIT 1))",
     "policy_checks": "INSERT INTO policy_checks VALUES (?,?,?,?,?,?,?,?)",
     "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
     "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
@@ -84,58 +83,6 @@ INSERTS = {
     "commits": "INSERT INTO commits VALUES (?,?,?,?,?,?,?,?,?)",
     "ci_results": "INSERT INTO ci_results VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 }
-
-
-def text(value: Any) -> str | None:
-    """Return a string as it is, and anything else that is there as its JSON text."""
-    if value is None or type(value) is str:
-        return value
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # read from JSON, so it can only be nested too deeply
-        return '{"$repr":"nested too deeply for the index"}'
-
-
-def count(value: Any) -> int | None:
-    """Return a number of things, or None where the value is not one."""
-    return value if type(value) is int and 0 <= value <= _EXACT_MAX else None
-
-
-def _amount(value: Any) -> float | None:
-    return float(value) if type(value) in (int, float) and 0 <= value <= _EXACT_MAX else None
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if type(value) is dict else {}
-
-
-def error_text(value: Any) -> str | None:
-    """Return a recorded error as one short text: `type: message`."""
-    kind, message = _mapping(value).get("type"), _mapping(value).get("message")
-    whole = f"{kind}: {message}" if type(kind) is str and type(message) is str else text(value)
-    if whole is None or len(whole) <= _limits.INDEX_ERROR_CHARACTERS_MAX:
-        return whole
-    return whole[: _limits.INDEX_ERROR_CHARACTERS_MAX - 1] + "…"
-
-
-def read_line(raw: bytes, run_id: str, after: int) -> Line | None:
-    """Return a line of this run that comes after seq `after`, or None where the bytes are not one."""
-    try:
-        line = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return None
-    if type(line) is not dict or line.get("run") != run_id:
-        return None
-    seq, elapsed_us = count(line.get("seq")), line.get("elapsed_us")
-    if seq is None or seq <= after or type(elapsed_us) is not int or abs(elapsed_us) > _EXACT_MAX:
-        return None
-    if type(line.get("data")) is not dict or any(type(line.get(field)) is not str for field in _TEXTS):
-        return None
-    if any(type(line.get(field)) not in _TEXT_OR_NULL for field in ("span", "parent", "lane", "key")):
-        return None
-    if line["kind"] in _SPANS and line.get("span") is None:
-        return None
-    return line
 
 
 class Rows:
@@ -211,11 +158,11 @@ class Rows:
             self.run[field] = min(self.run[field] + amount, _SUM_MAX)
 
     def _run_started(self, line: Line, data: dict[str, Any]) -> None:
-        run, git, ci = self.run, _mapping(data.get("git")), _mapping(data.get("ci"))
+        run, git, ci = self.run, mapping(data.get("git")), mapping(data.get("ci"))
         run["name"] = text(data.get("name"))
         run["origin"] = None if data.get("origin") is None else orjson_text(data["origin"])
         run["external_id"] = text(data.get("external_id"))
-        run["tags"] = orjson_text(_mapping(data.get("tags")))
+        run["tags"] = orjson_text(mapping(data.get("tags")))
         run["git_commit"], run["git_branch"] = text(git.get("commit")), text(git.get("branch"))
         run["git_root"], run["git_remote"] = text(git.get("root")), text(git.get("remote"))
         run["git_dirty"] = None if git.get("dirty") is None else int(bool(git["dirty"]))
@@ -225,7 +172,7 @@ class Rows:
 
     def _asked(self, data: dict[str, Any]) -> None:
         """Take over who was asked what: from run.started, or from the agent that adopted the run."""
-        run, agent = self.run, _mapping(data.get("agent"))
+        run, agent = self.run, mapping(data.get("agent"))
         if agent:
             run["agent"], run["agent_version"] = text(agent.get("name")), text(agent.get("version"))
         if data.get("envelope_hash") is None:
@@ -261,7 +208,7 @@ class Rows:
         if data.get("adopts") is True:
             if data.get("name") is not None:
                 self.run["name"] = text(data["name"])
-            if tags := _mapping(data.get("tags")):
+            if tags := mapping(data.get("tags")):
                 self.run["tags"] = orjson_text({**orjson.loads(self.run["tags"]), **tags})
             self._asked(data)
 
@@ -272,7 +219,7 @@ class Rows:
         )  # fmt: skip
 
     def _call_opened(self, line: Line, data: dict[str, Any]) -> None:
-        kind = _CALL_OPENS[line["kind"]]
+        kind = CALL_OPENS[line["kind"]]
         if kind in ("model", "tool"):
             self._plus(f"{kind}_calls", 1)
         model = text(data.get("model")) if kind == "model" else None
@@ -280,20 +227,21 @@ class Rows:
         self.pending["calls"].append(
             (self._id, line["span"], line["seq"], line.get("parent"), kind, _call_name(kind, data),
              text(data.get("provider")), model, line["elapsed_us"], line.get("key"),
-             orjson_text(effects) if effects else None)
+             orjson_text(effects) if effects else None, count(data.get("attempt")) or 1,
+             1 if _mode(self.run["origin"]) == "exact" else None)
         )  # fmt: skip
 
     def _call_closed(self, line: Line, data: dict[str, Any]) -> None:
-        kind = _CALL_CLOSES[line["kind"]]
-        usage = _mapping(data.get("usage")) if kind == "model" else {}
+        kind = CALL_CLOSES[line["kind"]]
+        usage = mapping(data.get("usage")) if kind == "model" else {}
         tokens = [count(usage.get(field)) for field in ("input", "output", "cached", "reasoning")]
         for field, amount in zip(("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"), tokens, strict=True):
             self._plus(field, amount)
-        cost = _amount(data.get("cost")) if kind == "model" else None
+        cost = money(data.get("cost")) if kind == "model" else None
         if cost is not None:
             self.run["cost"] = (self.run["cost"] or 0.0) + cost
         code = data.get("status") if kind == "http" else data.get("exit_code")
-        code = code if type(code) is int and abs(code) <= _EXACT_MAX else None
+        code = code if type(code) is int and abs(code) <= EXACT_MAX else None
         model = text(data.get("model")) if kind == "model" else None
         # What is inferred is written at one moment: nobody knows how long it took.
         ended_us = None if kind == "tool" and data.get("inferred") is True else line["elapsed_us"]
@@ -302,6 +250,15 @@ class Rows:
              error_text(data.get("error")), code, *tokens, cost, model, model,
              self._id, line["span"], kind, line["seq"])
         )  # fmt: skip
+
+    def _replay_reported(self, line: Line, data: dict[str, Any]) -> None:
+        if _mode(self.run["origin"]) not in _LEAVE_THE_TAPE:
+            return
+        self.pending["calls taped"].append((self._id, line["seq"]))
+        live = whole(data.get("live_spans"), self._load)
+        for span in live if type(live) is list else []:
+            if type(span) is str:
+                self.pending["calls live"].append((self._id, line["seq"], span, self._id, span))
 
     def _policy_checked(self, line: Line, data: dict[str, Any]) -> None:
         fields = [text(data.get(field)) for field in ("capability", "resource", "decision")]
@@ -354,11 +311,11 @@ class Rows:
         self._plus("lost", 1 if lost is None else lost)
 
 
-def orjson_text(value: Any) -> str:
-    """Return the JSON text of a value, of a string too, so that the column always holds JSON."""
-    if type(value) is str:
-        return orjson.dumps(value).decode()
-    return text(value) or "null"
+@lru_cache(maxsize=64)
+def _mode(origin: str | None) -> str | None:
+    """Return how a run came from another one: exact, fork, child, …"""
+    mode = None if origin is None else mapping(orjson.loads(origin)).get("mode")
+    return mode if type(mode) is str else None
 
 
 def _call_name(kind: str, data: dict[str, Any]) -> str | None:
@@ -382,8 +339,9 @@ _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
     "run.invalidated": Rows._run_invalidated,
     "step.started": Rows._step_started,
     "step.finished": Rows._step_finished,
-    **dict.fromkeys(_CALL_OPENS, Rows._call_opened),
-    **dict.fromkeys(_CALL_CLOSES, Rows._call_closed),
+    **dict.fromkeys(CALL_OPENS, Rows._call_opened),
+    **dict.fromkeys(CALL_CLOSES, Rows._call_closed),
+    "replay.reported": Rows._replay_reported,
     "policy.checked": Rows._policy_checked,
     "artifact.created": Rows._artifact_created,
     "effect.observed": Rows._effect_observed,

@@ -112,6 +112,11 @@ def journal(root: Path) -> Path:
     return root / "journal"
 
 
+def prices(root: Path) -> Path:
+    """Return the file that keeps what models are sold for, as far as somebody asked."""
+    return root / "prices.json"
+
+
 def version_file(root: Path) -> Path:
     """Return the file that names the format of the store."""
     return root / "format"

@@ -10,7 +10,7 @@ the last of those that led to it. The events of a run that came from outside are
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
@@ -18,9 +18,10 @@ from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
 from playhead.event.reads import count
+from playhead.views.facts import Facts
 from playhead.views.imported import in_time, is_imported
 from playhead.views.points import mapping
-from playhead.views.prices import Bill
+from playhead.views.prices import Bill, Prices
 from playhead.views.prompts import messages_of
 from playhead.views.reads import LaneRead, reads_of
 from playhead.views.spans import SpanView
@@ -95,14 +96,13 @@ class _Lanes:
 class Moments:
     """Take the events of one run in order; `at` says how things stood. More events may be taken later."""
 
-    def __init__(self, fetch: Fetch, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(self, fetch: Fetch, prices: Prices | None = None) -> None:
         self._fetch = fetch
         self.taken = 0  # events
         self._order: list[int] = []  # of every event that was taken, its seq; below, places in this list are kept
         self._places: dict[int, int] | None = None  # the other way round, where that is not the same
-        self._models: dict[str | None, Any] = {}  # of calls that are open, by span
         self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
-        self._bill = Bill(prices)
+        self._facts, self._bill = Facts(), Bill(prices)
         self._sums: list[_Sums] = []
         self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
         self._asked, self._answered, self._packs, self._reads = _Lanes(), _Lanes(), _Lanes(), _Lanes()
@@ -131,11 +131,12 @@ class Moments:
         match event.kind:
             case "run.started":
                 self.run, self.started = event.run, data
+                self._facts.take(event)
                 self._packs.add(event.lane, place)
             case "model.invoked":
                 self._asked.add(event.lane, place)
                 self._seqs["model.invoked"].append(place)
-                self._models[event.span] = data.get("model")
+                self._facts.take(event)
             case "model.responded":
                 self._answered.add(event.lane, place)
                 self._spend(event, place, data)
@@ -212,10 +213,9 @@ class Moments:
 
     def _spend(self, event: Event, place: int, data: dict[str, Any]) -> None:
         usage = mapping(data.get("usage"))
-        tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")]
-        said = data.get("cost") if type(data.get("cost")) in (int, float) else None
-        model = self._models.pop(event.span, None)
-        self._bill.add(str(data.get("model") or model), tokens[0], tokens[1], tokens[2], said)
+        tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output")]
+        for fact in self._facts.take(event):
+            fact.charge(self._bill)
         before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, ())
         self._sums.append(
             _Sums(

@@ -1,121 +1,105 @@
-"""Estimate what model calls cost, from the tokens that they used and a table of list prices.
+"""Work out what model calls cost, from the tokens that they used and the terms at which their models are sold.
 
-An estimate it is: discounts, batches, long contexts, writes to a cache and searches are not in the table. A model that
-is not in it has no cost, which is said, and never counts as nothing.
+An estimate it is: discounts, batches, writes to a cache and searches are not in it. A model whose terms nobody knows
+has no cost, which is said, and never counts as nothing.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from playhead.views import text
 
-AS_OF = "2025-10"  # when the prices were those of the providers
+Rate = Sequence[Sequence[float]]  # dollars for a million tokens, each with the input from which on they are asked
+Tariff = dict[str, Any]  # since_us, daily_us; input, cached, output, reasoning, which are rates; request, in dollars
+Terms = Sequence[Tariff]  # the last one that is in force counts; where none is, the first
+Prices = Callable[[str | None, str], Terms | None]  # by provider and model; None where nobody knows
 
-
-class Price(NamedTuple):
-    """US dollars for a million tokens; without a price of their own, cached tokens cost what others do."""
-
-    input: float
-    cached: float | None
-    output: float
-
-
-# By the beginning of the name, up to a `-`, `@` or `:`; the longest that fits counts. None: not sold by these tokens.
-PRICES: dict[str, Price | None] = {
-    # OpenAI
-    "gpt-5": Price(1.25, 0.125, 10.0),
-    "gpt-5-mini": Price(0.25, 0.025, 2.0),
-    "gpt-5-nano": Price(0.05, 0.005, 0.4),
-    "gpt-5-pro": Price(15.0, None, 120.0),
-    "gpt-4.1": Price(2.0, 0.5, 8.0),
-    "gpt-4.1-mini": Price(0.4, 0.1, 1.6),
-    "gpt-4.1-nano": Price(0.1, 0.025, 0.4),
-    "gpt-4o": Price(2.5, 1.25, 10.0),
-    "gpt-4o-2024-05-13": Price(5.0, None, 15.0),
-    "gpt-4o-mini": Price(0.15, 0.075, 0.6),
-    "gpt-4o-audio": None,
-    "gpt-4o-realtime": None,
-    "gpt-4o-transcribe": None,
-    "gpt-4o-mini-audio": None,
-    "gpt-4o-mini-realtime": None,
-    "gpt-4o-mini-transcribe": None,
-    "gpt-4o-mini-tts": None,
-    "gpt-4-turbo": Price(10.0, None, 30.0),
-    "gpt-4-0125": Price(10.0, None, 30.0),
-    "gpt-4-1106": Price(10.0, None, 30.0),
-    "gpt-4-32k": Price(60.0, None, 120.0),
-    "gpt-4": Price(30.0, None, 60.0),
-    "gpt-3.5-turbo": Price(0.5, None, 1.5),
-    "gpt-3.5-turbo-0613": Price(1.5, None, 2.0),
-    "gpt-3.5-turbo-1106": Price(1.0, None, 2.0),
-    "gpt-3.5-turbo-16k": Price(3.0, None, 4.0),
-    "gpt-3.5-turbo-instruct": Price(1.5, None, 2.0),
-    "o1": Price(15.0, 7.5, 60.0),
-    "o1-mini": Price(1.1, 0.55, 4.4),
-    "o1-pro": Price(150.0, None, 600.0),
-    "o3": Price(2.0, 0.5, 8.0),
-    "o3-mini": Price(1.1, 0.55, 4.4),
-    "o3-pro": Price(20.0, None, 80.0),
-    "o3-deep-research": Price(10.0, 2.5, 40.0),
-    "o4-mini": Price(1.1, 0.275, 4.4),
-    "o4-mini-deep-research": Price(2.0, 0.5, 8.0),
-    "text-embedding-3-small": Price(0.02, None, 0.0),
-    "text-embedding-3-large": Price(0.13, None, 0.0),
-    "text-embedding-ada-002": Price(0.1, None, 0.0),
-    # Anthropic
-    "claude-opus-4": Price(15.0, 1.5, 75.0),
-    "claude-opus-4-1": Price(15.0, 1.5, 75.0),
-    "claude-sonnet-4": Price(3.0, 0.3, 15.0),
-    "claude-sonnet-4-5": Price(3.0, 0.3, 15.0),
-    "claude-haiku-4-5": Price(1.0, 0.1, 5.0),
-    "claude-3-7-sonnet": Price(3.0, 0.3, 15.0),
-    "claude-3-5-sonnet": Price(3.0, 0.3, 15.0),
-    "claude-3-5-haiku": Price(0.8, 0.08, 4.0),
-    "claude-3-opus": Price(15.0, 1.5, 75.0),
-    "claude-3-sonnet": Price(3.0, 0.3, 15.0),
-    "claude-3-haiku": Price(0.25, 0.03, 1.25),
-    # Google
-    "gemini-2.5-pro": Price(1.25, 0.125, 10.0),
-    "gemini-2.5-flash": Price(0.3, 0.03, 2.5),
-    "gemini-2.5-flash-lite": Price(0.1, 0.01, 0.4),
-    "gemini-2.5-flash-image": None,
-    "gemini-2.5-flash-preview-tts": None,
-    "gemini-2.5-pro-preview-tts": None,
-    "gemini-2.0-flash": Price(0.1, 0.025, 0.4),
-    "gemini-2.0-flash-lite": Price(0.075, None, 0.3),
-    "gemini-1.5-pro": Price(1.25, 0.3125, 5.0),
-    "gemini-1.5-flash": Price(0.075, 0.01875, 0.3),
-    "gemini-1.5-flash-8b": Price(0.0375, 0.01, 0.15),
-    "gemini-embedding-001": Price(0.15, None, 0.0),
-}
+DAY_US = 86_400_000_000
+UNNAMED = "(unnamed)"  # a model that nobody named
 
 _MILLION = 1_000_000
-# How gateways write the same name: `openai/gpt-4o`, `models/gemini-2.5-pro`, `us.anthropic.claude-sonnet-4-…-v1:0`.
-_BEFORE_NAME = re.compile(r".*/|([a-z]+\.)*anthropic\.")
-# A name of the table goes on with a date or a variant, not with another number: claude-opus-4 is not claude-opus-4-7.
-_GOES_ON = re.compile(r"$|[@:]|-(?!\d{1,2}(-|@|:|$))")
+_RATES = ("input", "cached", "output", "reasoning")
 
 
-def price_of(model: str, more: Mapping[str, Mapping[str, float]] | None = None) -> Price | None:
-    """Return the price of a model: what the user says (`more`), else what the table says; None where neither does."""
-    said = {name: Price(item["input"], item.get("cached"), item["output"]) for name, item in (more or {}).items()}
-    if model in said:
-        return said[model]
-    name = _BEFORE_NAME.sub("", model.lower())
-    for table in (said, PRICES):
-        fitting = [known for known in table if name.startswith(known) and _GOES_ON.match(name, len(known))]
-        if fitting:
-            return table[max(fitting, key=len)]
-    return None
+class Used(NamedTuple):
+    """What one call used, or several that are sold on the same terms."""
+
+    tokens_in: int = 0  # cached ones too
+    tokens_out: int = 0  # what was thought too
+    cached: int = 0
+    reasoning: int = 0
+    calls: int = 1  # that used something
+
+
+class Breaks(NamedTuple):
+    """Where terms change: calls between which there is none of these are sold alike."""
+
+    moments_us: frozenset[int] = frozenset()  # since 1970
+    daily_us: frozenset[int] = frozenset()  # since midnight, UTC
+    tokens: frozenset[int] = frozenset()  # of input: above them
+
+    def among(self, first_us: int, last_us: int, largest: int) -> Breaks:
+        """Return those that lie between calls of a time, the largest of which had so much input."""
+        return Breaks(
+            frozenset(at for at in self.moments_us if first_us < at <= last_us),
+            self.daily_us,
+            frozenset(size for size in self.tokens if size < largest),
+        )
+
+
+def breaks(all_terms: Iterable[Terms | None]) -> Breaks:
+    """Return where any of these terms change."""
+    tariffs = [tariff for terms in all_terms for tariff in terms or ()]
+    rates = [tariff[name] for tariff in tariffs for name in _RATES if tariff.get(name)]
+    return Breaks(
+        frozenset(tariff["since_us"] for tariff in tariffs if tariff.get("since_us") is not None),
+        frozenset(at for tariff in tariffs for at in tariff.get("daily_us") or ()),
+        frozenset(int(over) for rate in rates for over, _ in rate[1:]),
+    )
+
+
+def cost(terms: Terms, used: Used, at_us: int | None, largest: int | None = None) -> float:
+    """Return what was used, in dollars. `largest` is the input of one of the calls, where they are several."""
+    tariff = _in_force(terms, at_us)
+    each = used.tokens_in if largest is None else largest
+    cached = min(used.cached, used.tokens_in) if tariff.get("cached") else 0
+    reasoning = min(used.reasoning, used.tokens_out) if tariff.get("reasoning") else 0
+    amount = (
+        (used.tokens_in - cached) * _at(tariff.get("input"), each)
+        + cached * _at(tariff.get("cached"), each)
+        + (used.tokens_out - reasoning) * _at(tariff.get("output"), each)
+        + reasoning * _at(tariff.get("reasoning"), each)
+    )
+    return amount / _MILLION + used.calls * (tariff.get("request") or 0.0)
+
+
+def priced(
+    prices: Prices | None,
+    provider: str | None,
+    model: str,
+    used: Used,
+    at_us: int | None = None,
+    largest: int | None = None,
+    said: float | None = None,
+) -> tuple[float | None, str | None]:
+    """Return what calls of one model cost; and the model, where nobody knows. `said` is what the provider itself asks.
+
+    Calls that failed, or of which nobody knows what they used, have neither.
+    """
+    if said is not None:
+        return said, None
+    if not used.tokens_in and not used.tokens_out:
+        return None, None
+    terms = None if prices is None else prices(provider, model)
+    return (cost(terms, used, at_us, largest), None) if terms else (None, model or UNNAMED)
 
 
 class Bill:
     """Add up what calls cost. `amount` is None where nothing could be priced; `unpriced` names what is not in it."""
 
-    def __init__(self, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(self, prices: Prices | None = None) -> None:
         self.amount: float | None = None
         self._prices = prices
         self._unpriced: dict[str, None] = {}
@@ -126,21 +110,47 @@ class Bill:
         return list(self._unpriced)
 
     def add(
-        self, model: str, tokens_in: int | None, tokens_out: int | None, cached: int | None, said: float | None = None
+        self,
+        provider: str | None,
+        model: str,
+        used: Used,
+        at_us: int | None = None,
+        *,
+        largest: int | None = None,
+        said: float | None = None,
     ) -> None:
-        """Add the calls of one model. `tokens_in` counts cached ones too; `said` is what the provider itself asks."""
-        if said is None:
-            if not tokens_in and not tokens_out:
-                return  # a call that failed, or of which nobody knows what it used
-            price = price_of(model, self._prices)
-            if price is None:
-                self._unpriced.setdefault(model)
-                return
-            cheap = min(cached or 0, tokens_in or 0)
-            per_cached = price.input if price.cached is None else price.cached
-            dear = (tokens_in or 0) - cheap
-            said = (dear * price.input + cheap * per_cached + (tokens_out or 0) * price.output) / _MILLION
-        self.amount = (self.amount or 0.0) + said
+        """Add calls of one model, made then. `said` is what the provider itself asks for them."""
+        amount, unpriced = priced(self._prices, provider, model, used, at_us, largest, said)
+        if amount is not None:
+            self.amount = (self.amount or 0.0) + amount
+        if unpriced is not None:
+            self._unpriced.setdefault(unpriced)
+
+
+def _in_force(terms: Terms, at_us: int | None) -> Tariff:
+    for tariff in reversed(terms):
+        since_us, daily_us = tariff.get("since_us"), tariff.get("daily_us")
+        if at_us is None:  # nobody knows when: as it is now, at most hours
+            if daily_us is None:
+                return tariff
+        elif (since_us is None or at_us >= since_us) and (daily_us is None or _within(at_us % DAY_US, *daily_us)):
+            return tariff
+    return terms[0]
+
+
+def _within(time_us: int, start_us: int, end_us: int) -> bool:
+    if end_us < start_us:  # over midnight
+        return time_us >= start_us or time_us < end_us
+    return start_us <= time_us < end_us
+
+
+def _at(rate: Rate | None, tokens_in: int) -> float:
+    """Return the price for input of this size: that of the highest step that it is above."""
+    if not rate:
+        return 0.0
+    if len(rate) == 1:
+        return rate[0][1]
+    return next((price for over, price in reversed(rate) if tokens_in > over), rate[0][1])
 
 
 def money(amount: float) -> str:

@@ -7,7 +7,7 @@ files that anybody may have written: a field of the wrong form is said as it is,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,8 +18,9 @@ from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, TREE_CHANGED, UNSE
 from playhead.event.reads import count
 from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
+from playhead.views.facts import Facts
 from playhead.views.points import mapping, words
-from playhead.views.prices import Bill
+from playhead.views.prices import Prices
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.starts import Starts
 from playhead.views.summary import Summary
@@ -73,18 +74,18 @@ class Row:
 class Timeline:
     """Take the events of one run in order; then `summary` and `rows` say what it was.
 
-    `resolve` follows a reference inside a value; it is asked only for what is said in a row. `prices` are the user's.
-    `interpret` says what the answer to a request means, by its method and address, where that is not plain to see.
+    `resolve` follows a reference inside a value; it is asked only for what is said in a row. `prices` has what models
+    cost. `interpret` says what the answer to a request means, by its method and address, where that is not plain.
     """
 
     def __init__(
         self,
         resolve: Resolve | None = None,
-        prices: Mapping[str, Mapping[str, float]] | None = None,
+        prices: Prices | None = None,
         interpret: Callable[[str, str, Any], answers.Meaning | None] | None = None,
     ) -> None:
         self.summary = Summary()
-        self._bill = Bill(prices)
+        self._facts, self._prices = Facts(resolve), prices
         self._resolve = resolve
         self._roots: list[Row] = []
         self._known: dict[str, Row] = {}
@@ -110,6 +111,7 @@ class Timeline:
         """Look at the next event, and return the row that it opened, closed or was folded into."""
         data = event.data if isinstance(event.data, dict) else {}
         self._count(event, data)
+        self._facts.take(event)
         self._open.take(event)
         self._lanes.setdefault(event.lane)
         if event.kind == "run.finished":
@@ -132,7 +134,8 @@ class Timeline:
         summary.duration_us = max(0, until - (self._first_us or 0))
         summary.lanes, summary.models = list(self._lanes), list(self._models)
         summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
-        summary.cost, summary.cost_unpriced = self._bill.amount, self._bill.unpriced
+        bill = self._facts.bill(self._prices)
+        summary.cost, summary.cost_unpriced = bill.amount, bill.unpriced
         only_how = mapping(summary.error).get("type") in _PROGRAM_ERRORS
         summary.last_words = self._last_words if only_how else None
         return summary
@@ -334,9 +337,6 @@ class Timeline:
         row.tokens_in, row.tokens_out = _count_or_none(usage.get("input")), _count_or_none(usage.get("output"))
         self.summary.tokens_in += row.tokens_in or 0
         self.summary.tokens_out += row.tokens_out or 0
-        said = data.get("cost") if type(data.get("cost")) in (int, float) else None
-        cached = _count_or_none(usage.get("cached"))
-        self._bill.add(words(data.get("model")) or row.name, row.tokens_in, row.tokens_out, cached, said)
         self.summary.model_failures += row.status == "error"
         row.result = words(data.get("finish"))
         operation, *address = self._requests.pop(row.seq, ("", "", ""))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
 from typing import Any
 
 from playhead import _limits
 from playhead._clock import SystemClock
 from playhead._ids import is_run_id
-from playhead.cli.arguments import moment_us, store_root
+from playhead.cli.arguments import store_root
 from playhead.cli.costs import add_costs
+from playhead.cli.filters import add_filters, chosen, say_none, words
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import UsageError
-from playhead.settings import load as load_settings
-from playhead.store import layout
-from playhead.store.index import STATUSES, Index
+from playhead.store.index import Index
 from playhead.views import prices, text
 
 FIELDS = (
@@ -45,14 +43,7 @@ _MORE_FIELDS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("text", nargs="?", metavar="TEXT", help="only runs whose name holds this text")
-    parser.add_argument("--name", help="only runs of exactly this name")
-    parser.add_argument("--status", choices=STATUSES, help="only runs with this status")
-    parser.add_argument("--error", action="store_true", help="only runs that ended in an error, or crashed")
-    parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
-    parser.add_argument("--until", metavar="WHEN", help="started before")
-    parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
-    parser.add_argument("--commit", metavar="SHA", help="only runs of the commit that begins like this")
-    parser.add_argument("--tag", metavar="KEY[=VALUE]", help="only runs with this tag")
+    add_filters(parser)
     parser.add_argument("-n", "--limit", type=int, default=_limits.LIST_RUNS_DEFAULT, metavar="N",
                         help="at most so many; 0 for all (%(default)s)")  # fmt: skip
     parser.add_argument("--before", metavar="RUN", help="only runs older than this one: the next page")
@@ -75,26 +66,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         runs = index.list_runs(
             limit=args.limit or -1,
             before=None if args.before is None else _full_id(args.before, args.store),
-            name=args.name,
-            status=args.status,
-            since_us=None if args.since is None else moment_us(args.since),
-            until_us=None if args.until is None else moment_us(args.until),
-            agent=args.agent,
-            commit=args.commit,
-            tag=args.tag,
-            has_error=True if args.error else None,
             text=args.text,
+            **chosen(args),
         )
-        add_costs(index, runs, load_settings().prices)
+        add_costs(index, runs)
         for found in runs:
             found["replay_of"] = _replay_of(found)
-            if found["replay_of"] is not None:
-                found.update(cost=None, cost_unpriced=[])  # nobody was paid for what the tape answered
         if out.json:
             out.emit([{name: found[name] for name in (*FIELDS, *_MORE_FIELDS)} for found in runs])
             return 0
         if not runs:
-            _say_none(root, index, out)
+            say_none(root, index, out)
             return 0
         neighbours = _neighbours(index, runs)
     _print(runs, neighbours, out)
@@ -105,15 +87,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _same_question(args: argparse.Namespace) -> str:
     """Repeat the filters, so that the next page belongs to the same list."""
-    words = [args.text] if args.text else []
-    for name in ("name", "status", "since", "until", "agent", "commit", "tag", "store"):
-        if getattr(args, name) is not None:
-            words += [f"--{name}", str(getattr(args, name))]
-    if args.error:
-        words.append("--error")
+    typed = [*([args.text] if args.text else []), *words(args)]
+    if args.store is not None:
+        typed += ["--store", args.store]
     if args.limit != _limits.LIST_RUNS_DEFAULT:
-        words += ["--limit", str(args.limit)]
-    return "".join(shlex.quote(word) + " " for word in words)
+        typed += ["--limit", str(args.limit)]
+    return "".join(shlex.quote(word) + " " for word in typed)
 
 
 def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, str | None]], out: Output) -> None:
@@ -178,19 +157,6 @@ def _took_us(run: dict[str, Any], now_us: int) -> int | None:
         return max(0, now_us - int(run["started_us"]))
     took: int | None = run["duration_us"]
     return took
-
-
-def _say_none(root: Path, index: Index, out: Output) -> None:
-    if index.list_runs(limit=1):
-        out.print("No run matches. `playhead ls` without filters lists all of them.")
-        return
-    out.print(f"No runs yet in {root}.")
-    stores = (folder / root.name for folder in root.parent.parents)
-    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
-    if above is not None:
-        out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
-    out.print("Record the first one:  playhead record -- python agent.py")
-    out.print("Or look around first:  playhead demo")
 
 
 def _neighbours(index: Index, runs: list[dict[str, Any]]) -> dict[str, tuple[str | None, str | None]]:

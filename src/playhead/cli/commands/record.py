@@ -21,6 +21,7 @@ from playhead.cli.silence import swallowed
 from playhead.errors import ConfigError, PlayheadError, UsageError
 from playhead.settings import Settings
 from playhead.store.files import FileStore
+from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
 from playhead.views.summary import Summary
@@ -140,7 +141,7 @@ def _conclude(
     if args.quiet:
         return
     try:
-        timeline = Timeline(prices=settings.prices)
+        timeline = Timeline(prices=PriceList(settings.prices, store.root))
         summary = timeline.take_all(RunReader(store, launched.run).events()).finish()
     except (PlayheadError, OSError) as problem:
         _say(out, f"playhead: {launched.run} cannot be read back: {problem}")
@@ -163,6 +164,7 @@ def _conclude(
 def _children(store: FileStore, run: str, settings: Settings) -> dict[str, Summary]:
     """Sum up the runs of programs that the program started, and that those started; ids are in the order of time."""
     family, out = {run}, {}
+    sold = PriceList(settings.prices, store.root)
     for id in store.runs():
         if id > run:
             try:
@@ -170,7 +172,7 @@ def _children(store: FileStore, run: str, settings: Settings) -> dict[str, Summa
                 started = next(events, None)
                 origin = started.data.get("origin") if started is not None and started.kind == "run.started" else None
                 if started is not None and isinstance(origin, dict) and origin.get("run") in family:
-                    out[id] = Timeline(prices=settings.prices).take_all([started, *events]).finish()
+                    out[id] = Timeline(prices=sold).take_all([started, *events]).finish()
                     family.add(id)
             except (PlayheadError, OSError):
                 continue  # `doctor` tells of runs that cannot be read

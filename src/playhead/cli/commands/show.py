@@ -33,8 +33,8 @@ from playhead.errors import Altered, BrokenLine, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.readiness import Readiness, readiness
-from playhead.settings import load as load_settings
 from playhead.store import presence
+from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.points import written
@@ -172,7 +172,7 @@ def _other_end(found: Run, event: Event) -> Event | None:
 def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
     reader = RunReader(found.store, found.id)
     resolve = reader.readable
-    timeline = Timeline(resolve, load_settings().prices, meaning_of)
+    timeline = Timeline(resolve, price_list_of(found.store), meaning_of)
     problem = _take_readable(timeline, reader)
     summary = timeline.finish()
     status = status_of(summary, found.path is not None and presence.is_held(found.path))

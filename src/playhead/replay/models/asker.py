@@ -6,13 +6,13 @@ import http.client
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from playhead import _limits
+from playhead._clock import SystemClock
 from playhead.capture import dialects
 from playhead.replay.models.overrides import Asked, Overrides, elsewhere
-from playhead.views.prices import Bill, money
+from playhead.views.prices import Bill, Prices, Used, money
 
 # What belongs to one connection, and not to the question; and how it may be packed, which we would have to unpack.
 _HOP = frozenset(
@@ -51,7 +51,7 @@ class Asker:
         *,
         budget: float | None = None,
         at_once: int = _limits.MODELS_AT_ONCE,
-        prices: Mapping[str, Mapping[str, float]] | None = None,
+        prices: Prices | None = None,
     ) -> None:
         """`budget` is in dollars: what is asked once it is spent is refused."""
         self.overrides = overrides or Overrides()
@@ -109,8 +109,9 @@ class Asker:
         usage = None if answered is None else answered.usage
         if answered is not None and usage is not None:
             model = answered.model or found[0].asked({}, dialects.split(asked.url)[1]).model or ""
+            counts = [amount or 0 for amount in (usage.input, usage.output, usage.cached, usage.reasoning)]
             with self._lock:
-                self.bill.add(model, usage.input, usage.output, usage.cached)
+                self.bill.add(found[1], model, Used(*counts), SystemClock().wall_us())
 
 
 def _came(answer: Any) -> Came:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,10 @@ from playhead.event.normalise import Normalisers
 from playhead.views.diff import content
 from playhead.views.diff.nodes import Node, side_of
 from playhead.views.diff.setting import Setting
-from playhead.views.prices import Bill
+from playhead.views.facts import Facts
+from playhead.views.prices import Bill, Prices
+
+_BILLED = ("run.started", "model.invoked", "model.responded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Options:
     ignore: Sequence[str] = ()  # JSON pointers, `*` for any name: `/output/time`
     normalisers: Normalisers | None = None
     durations: bool = False
-    prices: Mapping[str, Mapping[str, float]] | None = None
+    prices: Prices | None = None
 
 
 class Source:
@@ -43,6 +46,7 @@ class Source:
         self._paths = [_steps(path) for path in options.ignore]
         self._normalisers = options.normalisers or Normalisers(registered=False)
         self.setting, self.bill = Setting(recorded.value), Bill(options.prices)
+        self._facts = Facts()
         try:
             self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
         except BrokenLine as problem:
@@ -110,14 +114,9 @@ class Source:
 
     def _watch(self, event: Event) -> None:
         self.setting.take(event)
-        if event.kind == "model.responded":
-            usage = event.data.get("usage")
-            usage = usage if isinstance(usage, dict) else {}
-            tokens_in, tokens_out, cached = (
-                usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output", "cached")
-            )
-            said = event.data.get("cost") if type(event.data.get("cost")) in (int, float) else None
-            self.bill.add(str(event.data.get("model")), tokens_in, tokens_out, cached, said)
+        if event.kind in _BILLED:
+            for fact in self._facts.take(event):
+                fact.charge(self.bill)
 
 
 def _steps(path: str) -> list[str]:

@@ -1,0 +1,19 @@
+"""Keep the garbage collector out of the way of those who make much and drop nothing."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Keep it from looking again and again at what large runs, or many of them, are made of."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

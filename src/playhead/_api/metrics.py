@@ -1,0 +1,161 @@
+"""Add up runs: one from its events, many from the index. What neither needs of the other is not imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playhead._api.collecting import no_collecting
+from playhead._api.spending import model_rows
+from playhead.errors import PlayheadError, UsageError
+from playhead.store.index import Index
+from playhead.store.index_filter import RunFilter
+from playhead.store.index_metrics import MetricsQuery
+from playhead.store.price_list import price_list_of
+from playhead.views.prices import Prices
+from playhead.views.sums import BY, Metrics, ModelRow, RunRow, StepRow, ToolRow
+from playhead.views.tally import Tally
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+    from sqlite3 import Connection
+
+    from playhead.store.reader import RunReader
+
+QUESTIONS = 9  # that are asked of the index, so that somebody can tell how far it is
+_TIMED = ("models", "tools", "steps")
+
+
+def stats(
+    by: str = "model",
+    *,
+    name: str | None = None,
+    status: str | None = None,
+    agent: str | None = None,
+    commit: str | None = None,
+    tag: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    store: str | Path | None = None,
+) -> Metrics:
+    """Add up the runs of a store: `playhead.stats("day", agent="fix-login").total.models.cost`."""
+    from playhead._api.reading import open_index, open_store
+
+    check_by(by)
+    files = open_store(store)
+    chosen = RunFilter(
+        name=name,
+        status=status,
+        agent=agent,
+        commit=commit,
+        tag=tag,
+        since_us=_micros("since", since),
+        until_us=_micros("until", until),
+    )
+    with open_index(files) as index:
+        return stats_of(index, by, chosen, price_list_of(files))
+
+
+def metrics_of_run(reader: RunReader, by: str, *, running: bool) -> Metrics:
+    """Add up one run, exactly."""
+    from playhead.views.metrics import metrics_of
+
+    check_by(by)
+    return metrics_of(
+        reader.events(),
+        by,
+        price_list_of(reader.store),
+        resolve=reader.value,
+        running=running,
+        recorded_us=_recorded_us(reader),
+    )
+
+
+def check_by(by: str) -> None:
+    """Refuse what runs cannot be added up by."""
+    if by not in BY:
+        raise UsageError(f"runs are not added up by {by!r}", hint=f"It is {', '.join(BY[:-1])} or {BY[-1]}.")
+
+
+def _micros(what: str, moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    try:
+        return int(moment.timestamp() * 1_000_000)
+    except (AttributeError, OverflowError, ValueError, OSError):
+        raise UsageError(f"{what} is not a moment: {moment!r}", hint="Give a datetime.") from None
+
+
+def _recorded_us(replay: RunReader) -> int | None:
+    """Return how long the run took that an exact replay replays; None where it is none, or that one is not there."""
+    from playhead.store.reader import RunReader
+    from playhead.views.facts import Facts
+
+    try:
+        first = next(iter(replay.events()), None)
+        origin = first.data.get("origin") if first is not None and first.kind == "run.started" else None
+        if not isinstance(origin, dict) or origin.get("mode") != "exact" or not isinstance(origin.get("run"), str):
+            return None
+        recorded = Facts().take_all(RunReader(replay.store, origin["run"]).events())
+    except PlayheadError:
+        return None
+    return recorded.duration_us if recorded.run is not None else None
+
+
+def stats_of(
+    index: Index,
+    by: str,
+    chosen: RunFilter,
+    terms: Prices,
+    *,
+    limit: int = 0,
+    advance: Callable[[int], None] = lambda amount: None,
+) -> Metrics:
+    """Add up the runs that a filter chooses; of the groups at most so many, those that matter most, 0 for all."""
+
+    def ask(connection: Connection) -> Metrics:
+        if by != "run" or not limit:
+            tally = Tally(by, terms)
+            _add_up(MetricsQuery(connection, by, chosen), tally, terms, advance)
+            return tally.finish(limit=limit)
+        # Most of the groups would be made for nothing: only those of the newest runs are.
+        tally = Tally("", terms)
+        _add_up(MetricsQuery(connection, "", chosen), tally, terms, advance)
+        where, values = chosen.where("r")
+        sql = f"SELECT r.id FROM runs r{where and f' WHERE {where}'} ORDER BY r.id DESC LIMIT ?"
+        newest = [run for (run,) in connection.execute(sql, (*values, limit))]
+        page = Tally(by, terms)
+        _add_up(MetricsQuery(connection, by, ids=newest), page, terms, lambda amount: None)
+        sums = tally.total.runs
+        left_out = (sums.count + sums.replays if sums else 0) - len(newest)
+        return Metrics(by, tally.total, page.finish().groups, left_out)
+
+    with no_collecting():
+        return index.read(ask)
+
+
+def _add_up(query: MetricsQuery, tally: Tally, terms: Prices, advance: Callable[[int], None]) -> None:
+    _add_models(query, tally, terms)
+    advance(2)
+    for group, taped, *counts in query.tools():
+        tally.add_tools(ToolRow(group, bool(taped), *counts))
+    advance(1)
+    retries: dict[str | None, int] = dict(query.step_retries())
+    for row in query.steps():
+        tally.add_steps(StepRow._make((*row, retries.get(row[0], 0))))
+    advance(1)
+    for group, replays, *counts in query.runs():
+        tally.add_runs(RunRow(group, bool(replays), *counts))
+    if tally.total.runs is not None and tally.total.runs.replays:
+        for group, took_us, recorded_us in query.saved():
+            tally.add_saved(group, took_us, recorded_us)
+    advance(2)
+    for section in _TIMED:
+        tally.rank(section, query.took(section))
+        advance(1)
+
+
+def _add_models(query: MetricsQuery, tally: Tally, terms: Prices) -> None:
+    for row in model_rows(query, terms):
+        tally.add_models(ModelRow(*row))

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+import playhead
+from playhead.cli.chart import draw
+from playhead.cli.output import Output
+from playhead.store.price_list import PriceList
+from playhead.views.sums import BY
+
+
+@playhead.tool(effects=["read"])
+def look(at: str) -> str:
+    if at == "nothing":
+        raise LookupError(at)
+    return at
+
+
+def record(store: Path, name: str, models: tuple[str, ...], *, fails: bool = False) -> str:
+    with playhead.record(name, store=store, tags={"kind": name}) as run:
+        for attempt in range(2 if fails else 1):
+            try:
+                with playhead.step("look"):
+                    look("nothing" if fails and not attempt else "around")
+            except LookupError:
+                pass
+        with playhead.step("answer"):
+            for model in models:
+                with playhead.model_call(provider="acme", model=model, request="?") as call:
+                    call.respond("!", usage={"input": 1_000_000, "output": 10, "cached": 400_000, "reasoning": 4})
+        return run.id
+
+
+@pytest.fixture
+def store(store: Path) -> Path:
+    """Give a store with two runs, and the price of one of their two models."""
+    (store.parent / "playhead.toml").write_text('[prices]\n"known" = { input = 10, cached = 1, output = 0 }')
+    record(store, "first", ("known", "strange"))
+    record(store, "second", ("known",), fails=True)
+    return store
+
+
+def test_what_is_known_and_what_is_unknown_are_said_for_all_and_for_each(ask, store):
+    said = ask("stats")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0].startswith("runs    2 (2 ok)")
+    assert "3 calls; p50 " in lines[1]
+    assert "tokens 3,000,000 in (1,200,000 cached) → 30 out (12 reasoning)" in lines[1]
+    assert lines[2] == "cost    about $12.80, estimated; no price is known for strange"
+    assert lines[3].startswith("tools   3 calls, 1 failed; p50 ")
+    assert lines[4].startswith("steps   5, 80 % ok, 1 retry; p50 ")
+    table = [line.split() for line in lines[6:]]
+    assert table[0][:4] == ["model", "provider", "calls", "failed"]
+    assert [(row[0], row[1], row[2]) for row in table[1:]] == [("known", "acme", "2"), ("strange", "acme", "1")]
+    assert ("$12.80" in lines[7], "unknown" in lines[8]) == (True, True)
+
+
+@pytest.mark.parametrize("by", BY)
+def test_every_way_to_group_has_a_table_json_csv_and_a_chart(ask, store, by):
+    document = ask("stats", "--by", by, "--json").json
+    assert (document["by"], document["run"], document["left_out"], document["unpriced"]) == (by, None, 0, ["strange"])
+    names = [group["name"] for group in document["groups"]]
+    rows = list(csv.DictReader(io.StringIO(ask("stats", "--by", by, "--csv").out)))
+    assert [row[by] or None for row in rows] == names
+    if "models" in document["groups"][0]:
+        assert [row["models_cost"] for row in rows] == [
+            "" if group["models"]["cost"] is None else str(group["models"]["cost"]) for group in document["groups"]
+        ]
+    for answer in (ask("stats", "--by", by).out, ask("stats", "--by", by, "--chart").out):
+        assert all((name or "(no") in answer for name in names)
+
+
+def test_one_run_is_added_up_by_itself_and_says_what_a_playback_of_it_saves(ask, store):
+    whole = ask("stats", "second", "--by", "step", "--json").json
+    assert whole["run"] == playhead.load("second").id
+    assert {group["name"]: group["steps"]["retries"] for group in whole["groups"]} == {"answer": 0, "look": 1}
+    assert playhead.load("second").metrics("step").as_dict() == whole
+    assert "saves   about $6.40 each time it is played back or replayed exactly\n" in ask("stats", "second").out
+    assert whole["total"]["models"]["cost"] == pytest.approx(6.4)
+
+
+def test_the_same_from_python(store):
+    found = playhead.stats("model", name="first")
+    assert (found.total.models.cost, found.total.models.unpriced) == (pytest.approx(6.4), ["strange"])
+    with pytest.raises(playhead.PlayheadError, match="not added up by 'moon'"):
+        playhead.stats("moon")
+    with pytest.raises(playhead.PlayheadError, match="since is not a moment"):
+        playhead.stats(since="yesterday")
+
+
+def test_filters_choose_and_none_is_no_error(ask, store):
+    assert ask("stats", "--name", "first", "--json").json["total"]["runs"]["count"] == 1
+    assert ask("stats", "--tag", "kind=second", "--by", "agent", "--json").json["total"]["models"]["calls"] == 1
+    nothing = ask("stats", "--name", "nobody")
+    assert (nothing.code, nothing.out) == (0, "No run matches. `playhead ls` without filters lists all of them.\n")
+    assert ask("stats", "--name", "nobody", "--json").json["groups"] == []
+    assert ask("stats", "--name", "nobody", "--csv").out.startswith("model,models_calls,")
+
+
+def test_so_many_groups_and_how_many_there_are_more(ask, store):
+    said = ask("stats", "--by", "run", "-n", "1")
+    assert said.out.endswith("\n1 more: `-n 0` for all.\n")
+    assert ask("stats", "--by", "run", "-n", "1", "--json").json["groups"][0]["name"] == playhead.load("second").id
+    assert ask("stats", "first", "-n", "1", "--json").json["left_out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("first", "--name", "first"), "one run, or the runs that filters choose"),
+        (("--csv", "--chart"), "three answers"),
+        (("--chart", "colour", "first"), "no chart of 'colour' by model"),
+        (("--by", "tool", "--chart", "cost"), "no chart of 'cost' by tool"),
+        (("--limit", "-1"), "--limit is a number of groups"),
+        (("nobody",), "no run answers to 'nobody'"),
+        (("--chart", "nobody"), "no run answers to 'nobody'"),
+        (("--since", "once"), "not a point in time"),
+    ],
+)
+def test_what_makes_no_sense_is_said(ask, store, arguments, told):
+    said = ask("stats", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+
+
+def test_bars_are_scaled_to_the_width_and_what_is_unknown_has_none():
+    for encoding, expected in (
+        ("utf-8", ["a   " + "█" * 80 + "  10", "bb  " + "█" * 20 + "  2.5", "c   ▏  0.01", "d   unknown"]),
+        ("ascii", ["a   " + "#" * 80 + "  10", "bb  " + "#" * 20 + "  2.5", "c   #  0.01", "d   unknown"]),
+    ):
+        raw = io.BytesIO()
+        stream = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
+        out = Output(stdout=stream, terminal=False)
+        draw([("a", 10, "10" + " " * 12), ("bb", 2.5, "2.5"), ("c", 0.01, "0.01"), ("d", None, "unknown")], out)
+        stream.flush()
+        drawn = raw.getvalue().decode(encoding).splitlines()
+        assert [line.rstrip() for line in drawn] == expected
+        assert max(map(len, drawn)) <= out.width
+
+
+def test_without_prices_it_is_said_how_to_get_them(ask, store, monkeypatch):
+    (store.parent / "playhead.toml").unlink()
+    monkeypatch.setattr(PriceList, "_find_package", lambda self: "")
+    said = ask("stats").out
+    assert "cost    no price is known for known, strange\n" in said
+    assert said.endswith("\nNo prices are installed:  pip install 'playhead[prices]'\n")
+    refused = ask("rerun", "--budget", "1")
+    assert (refused.code, "--budget needs to know what models cost" in refused.err) == (2, True)
