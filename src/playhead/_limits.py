@@ -110,6 +110,15 @@ AUDIT_ROWS_DEFAULT: Final = 20  # of the findings of one rule; `--limit` changes
 TAIL_EVENTS_DEFAULT: Final = 20
 TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 
+# Reports
+REPORT_EVENTS_MAX: Final = 20_000  # whose exact lines are in the page, of each run; `--events N` changes it
+REPORT_ROWS_MAX: Final = 5000  # of a timeline in the page
+REPORT_ROWS_SHORT: Final = 50  # of each part in Markdown
+REPORT_FINDINGS_MAX: Final = 2000  # of an audit, in a table of the page
+REPORT_LINE_CHARACTERS_MAX: Final = 20_000  # of a line that is shown; its data has all of it
+REPORT_CONTEXT_CHARACTERS_MAX: Final = 400  # of what is the same between two words that differ
+REPORT_CELL_CHARACTERS_MAX: Final = 160
+
 # Index
 INDEX_BATCH_EVENTS: Final = 2000  # written in one transaction: progress is kept and memory stays flat
 INDEX_ERROR_CHARACTERS_MAX: Final = 2000  # of an error in the index; the timeline has it in full

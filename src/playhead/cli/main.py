@@ -42,6 +42,7 @@ COMMANDS = {
     "import": "import commits, test results and logs of CI",
     "stats": "add up what runs took, cost and saved, by model, tool, step, agent or day",
     "query": "ask the index a question in SQL",
+    "report": "write one page, or a comment, about a run or about two and how they differ",
     "pack": "put a run into one portable file, a cassette",
     "unpack": "put the run of a cassette into a store",
     "export": "write runs as JSON lines, JSON or CSV",
@@ -68,7 +69,7 @@ GROUPS = {
         "invalidate",
         "policy",
     ),
-    "Take elsewhere": ("pack", "unpack", "export", "import", "schema"),
+    "Take elsewhere": ("report", "pack", "unpack", "export", "import", "schema"),
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 

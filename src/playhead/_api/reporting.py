@@ -1,0 +1,79 @@
+"""Report: put together what is known of a run, or of two, for a page or a comment."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from playhead import _limits
+from playhead._api.auditing import audit_all
+from playhead._api.comparing import diff
+from playhead._api.metrics import metrics_of_run
+from playhead._api.reading import Run, load
+from playhead._version import __version__
+from playhead.errors import BrokenLine
+from playhead.store import presence
+from playhead.store.price_list import price_list_of
+from playhead.store.reader import RunReader
+from playhead.views.report.contract import Report, ReportedRun
+from playhead.views.report.markdown import markdown_of
+from playhead.views.report.page import page_of
+from playhead.views.timeline import Timeline, window
+
+_RESOLVED = ("request", "agent", "git", "ci", "environment", "origin", "tags", "error", "output", "metadata")
+
+
+def report(
+    left: Run | str | Path, right: Run | str | Path | None = None, *, events: int = _limits.REPORT_EVENTS_MAX
+) -> Report:
+    """Put a report together: of one run, or of two and how they differ. At most so many lines of each, 0 for all."""
+    runs = [one if isinstance(one, Run) else load(one) for one in (left, right) if one is not None]
+    compared = diff(*runs).as_dict() if len(runs) == 2 else None
+    return Report(
+        playhead=__version__,
+        runs=[_reported(run, events) for run in runs],
+        audit=audit_all(runs).as_dict(),
+        diff=compared,
+    )
+
+
+def as_page(found: Report) -> str:
+    """Return a report as one page that holds everything."""
+    style, script = (
+        resources.files("playhead.views.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")
+    )
+    return page_of(found, style, script)
+
+
+def as_markdown(found: Report) -> str:
+    """Return a report as text for a pull request."""
+    return markdown_of(found)
+
+
+def _reported(run: Run, events: int) -> ReportedRun:
+    reader = RunReader(run.store, run.id)
+    timeline = Timeline(reader.readable, price_list_of(run.store))
+    try:
+        timeline.take_all(reader.events())
+    except BrokenLine:
+        pass  # `verify` says so, at the top of the page
+    summary = timeline.finish()
+    held = run.path is not None and presence.is_held(run.path)
+    about = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+    about |= {name: reader.readable(about[name]) for name in _RESOLVED}
+    about |= {"id": run.id, "status": summary.ended or ("running" if held else "crashed")}
+    head, rows_left_out, tail = window(list(timeline.rows()), _limits.REPORT_ROWS_MAX)
+    lines = [line.decode("utf-8", "replace") for line in run.lines()]
+    kept = lines if events <= 0 else lines[:events]
+    return ReportedRun(
+        id=run.id,
+        summary=about,
+        timeline=[row.as_dict() for row in (*head, *tail)],
+        rows_left_out=rows_left_out,
+        verify=msgspec.to_builtins(run.verify()),
+        metrics=metrics_of_run(reader, "model", running=held).as_dict(),
+        lines=kept,
+        lines_left_out=len(lines) - len(kept),
+    )

@@ -1,0 +1,79 @@
+"""Write a report: one page that holds everything, Markdown for a pull request, or the data behind them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from playhead import _limits
+from playhead._api.reading import load
+from playhead.cli.altered import warn_if_altered
+from playhead.cli.arguments import add_run
+from playhead.cli.output import Output, one_line, to_json
+from playhead.errors import UsageError
+from playhead.views import text
+
+FORMATS = ("html", "md", "json")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_run(parser, "runs", nargs="+", help="the run; or two, the first to compare with")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; - for stdout")
+    parser.add_argument("--format", choices=FORMATS, help="else by the name of the file; html")
+    parser.add_argument("--events", type=int, metavar="N", default=_limits.REPORT_EVENTS_MAX,
+                        help="at most so many exact lines of each run, 0 for all (%(default)s)")  # fmt: skip
+    parser.epilog = (
+        "The page is one file: it loads nothing, sends nothing, and checks every line in the browser.\n\n"
+        "examples:\n"
+        "  playhead report @last -o report.html\n"
+        "  playhead report baseline @last -o report.html\n"
+        '  playhead report baseline @last --format md >> "$GITHUB_STEP_SUMMARY"'
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Answer."""
+    if len(args.runs) > 2:
+        raise UsageError("a report is of one run, or of two", hint="`playhead report LEFT RIGHT -o report.html`.")
+    from playhead._api.reporting import as_markdown, as_page, report  # here: for --help it is not needed
+
+    form = _form(args, out)
+    found = [load(name, args.store) for name in args.runs]
+    altered = [warn_if_altered(one, name, out) for one, name in zip(found, args.runs, strict=True)]
+    with out.progress(None, "reporting"):
+        made = report(*found, events=args.events)
+        told = {"html": as_page, "md": as_markdown}[form](made) if form != "json" else to_json(made.as_dict()) + "\n"
+    if args.output in (None, "-"):
+        sys.stdout.write(told)
+    else:
+        _write(Path(args.output), told)
+        if not out.json:
+            out.print(f"{one_line(args.output)}  {text.size(len(told.encode('utf-8', 'replace')))}")
+    return 3 if any(altered) else 0
+
+
+def _form(args: argparse.Namespace, out: Output) -> str:
+    """Return what is to be written: as it is said, else as the file is called."""
+    if out.json:
+        if args.format not in (None, "json"):
+            raise UsageError(f"--json and --format {args.format} are two things", hint="Leave one of them out.")
+        return "json"
+    ending = Path(args.output).suffix.lower() if args.output else ""
+    form: str = args.format or {".md": "md", ".markdown": "md", ".json": "json"}.get(ending, "html")
+    if form == "html" and args.output is None and out.terminal:
+        raise UsageError("a page is not for a terminal", hint="Write it to a file: `-o report.html`, or --format md.")
+    return form
+
+
+def _write(path: Path, told: str) -> None:
+    """Write it wholly or not at all: a page that was cut off looks like one."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(told, "utf-8", "replace")
+        os.replace(aside, path)
+    except OSError as problem:
+        aside.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {problem.strerror}", hint="Name another file with -o.") from None

@@ -1,0 +1,43 @@
+"""Say what a report is made of. docs/reference/report.md documents every field; fields are only ever added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+FORMAT = "playhead-report/1"
+
+
+@dataclass
+class ReportedRun:
+    """One run: what it was, its rows as `show` has them, how it stands, and its exact lines."""
+
+    id: str
+    summary: dict[str, Any]  # as `run` of `playhead show --json`
+    timeline: list[dict[str, Any]]  # as `timeline` of it
+    rows_left_out: int
+    verify: dict[str, Any]  # as `playhead verify --json`
+    metrics: dict[str, Any]  # as `playhead stats RUN --json`
+    lines: list[str]  # as sealed, without their newline
+    lines_left_out: int
+
+
+@dataclass
+class Report:
+    """All that a report shows."""
+
+    playhead: str  # the version that made it
+    runs: list[ReportedRun]  # one, or the left and the right one
+    audit: dict[str, Any]  # as `playhead audit --json`
+    diff: dict[str, Any] | None = None  # as `playhead diff --json`, of two
+    format: str = field(default=FORMAT)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "format": self.format,
+            "playhead": self.playhead,
+            "runs": [vars(run) for run in self.runs],
+            "diff": self.diff,
+            "audit": self.audit,
+        }

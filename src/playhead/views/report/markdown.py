@@ -1,0 +1,135 @@
+"""Write a report as Markdown, short enough for a comment on a pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playhead import _limits
+from playhead.views import prices, text
+from playhead.views.report.contract import Report, ReportedRun
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
+_SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
+
+
+def markdown_of(report: Report) -> str:
+    """Return the report, with the summary first and long parts folded."""
+    parts = ["## Playhead", ""]
+    parts += _runs(report.runs)
+    if report.diff is not None:
+        parts += _diff(report.diff)
+    parts += _audit(report.audit)
+    for run in report.runs:
+        parts += _timeline(run)
+    parts += ["", f"<sub>Made by Playhead {_m(report.playhead)}</sub>", ""]
+    return "\n".join(parts)
+
+
+def _runs(runs: list[ReportedRun]) -> list[str]:
+    found = [
+        "| run | status | took | models | tools | tokens | cost | integrity | completeness |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for run in runs:
+        about = run.summary
+        status = str(about.get("status"))
+        cost = about.get("cost")
+        found.append(
+            "| " + " | ".join([
+                f"{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
+                _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
+                f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
+                _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
+                *(_m((run.verify.get(claim) or {}).get("verdict")) for claim in ("integrity", "completeness")),
+            ]) + " |"
+        )  # fmt: skip
+        if (error := text.error_line(about.get("error"))) is not None:
+            found += ["", f"> {_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
+    return found
+
+
+def _diff(diff: dict[str, Any]) -> list[str]:
+    deviations = diff.get("deviations") or []
+    said = {True: "no difference", None: "could not tell"}.get(
+        diff.get("identical"), "the final output differs" if diff.get("output_differs") else "the runs differ"
+    )
+    found = ["", f"### Differences: {said}", ""]
+    headline = diff.get("headline")
+    if isinstance(headline, dict):
+        found.append(f"First: {_place(headline)}")
+    origins = [one for one in deviations if one.get("cause") != "follows"]
+    if deviations:
+        follows = len(deviations) - len(origins)
+        found += ["", f"{text.several(len(deviations), 'deviation')}, {follows:,} of them follow from others.", ""]
+    for one in origins[: _limits.REPORT_ROWS_SHORT]:
+        found.append(f"- {_place(one)}")
+        for change in (one.get("changes") or [])[:3]:
+            was, now = (text.short(change[side], 60) if side in change else "" for side in ("left", "right"))
+            found.append(f"  - {_code(change.get('path') or '/')}: {_code(was)} → {_code(now)}")
+    if len(origins) > _limits.REPORT_ROWS_SHORT:
+        found.append(f"- and {len(origins) - _limits.REPORT_ROWS_SHORT:,} more")
+    config = diff.get("config") or []
+    if config:
+        found += ["", f"<details><summary>Ran with: {len(config)} differences</summary>", ""]
+        found += [f"- {_code(one.get('path'))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
+        found += ["", "</details>"]
+    return found
+
+
+def _place(one: dict[str, Any]) -> str:
+    seqs = " → ".join("–" if one.get(side) is None else str(one[side]) for side in ("left_seq", "right_seq"))
+    cause = f", {_m(str(one['cause']).replace('_', ' '))}" if one.get("cause") else ""
+    path = _m(text.cut(str(one.get("path")), _limits.REPORT_CELL_CHARACTERS_MAX))
+    return f"event {seqs}: **{_m(one.get('type'))}** {path}{cause}"
+
+
+def _audit(audit: dict[str, Any]) -> list[str]:
+    counts = {name: count for name, count in (audit.get("counts") or {}).items() if count}
+    told = ", ".join(f"{count:,} {_m(name)}" for name, count in counts.items()) or "nothing was found"
+    found = ["", f"### Audit: {told}", ""]
+    worth = [one for one in audit.get("findings") or () if one.get("severity") in ("high", "medium")]
+    if worth:
+        found += ["| rule | severity | event | what |", "|---|---|---|---|"]
+        for one in worth[: _limits.REPORT_ROWS_SHORT]:
+            detail = _m(text.cut(str(one.get("detail")), _limits.REPORT_CELL_CHARACTERS_MAX))
+            found.append(f"| {_m(one.get('rule'))} | {_m(one.get('severity'))} | {_m(one.get('seq'))} | {detail} |")
+        if len(worth) > _limits.REPORT_ROWS_SHORT:
+            found.append(f"\nand {len(worth) - _limits.REPORT_ROWS_SHORT:,} more")
+    return found
+
+
+def _timeline(run: ReportedRun) -> list[str]:
+    rows = [row for row in run.timeline if not row.get("quiet")]
+    name = _m(run.summary.get("name") or run.id)
+    found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
+    found += ["| event | what | status | took |", "|---|---|---|---|"]
+    for row in rows[: _limits.REPORT_ROWS_SHORT]:
+        told = " ".join(str(row[part]) for part in ("name", "detail", "result", "error") if row.get(part))
+        indent = "&nbsp;" * 2 * min(8, int(row.get("depth") or 0))
+        noun, told = str(row.get("kind")).partition(".")[0], text.cut(told, _limits.REPORT_CELL_CHARACTERS_MAX)
+        what, took = f"{indent}**{_m(noun)}** {_m(told)}", _m(text.duration(row.get("duration_us")))
+        found.append(f"| {_m(row.get('seq'))} | {what} | {_m(row.get('status'))} | {took} |")
+    if len(rows) > _limits.REPORT_ROWS_SHORT:
+        found += ["", f"and {len(rows) - _limits.REPORT_ROWS_SHORT:,} more"]
+    return [*found, "", "</details>"]
+
+
+def _m(value: Any) -> str:
+    """Return a text in which Markdown and HTML see nothing special, in one line; nobody is mentioned by it."""
+    if value is None:
+        return ""
+    plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
+    return (
+        _SPECIAL.sub(r"\\\1", plain)
+        .replace("\\<", "&lt;")
+        .replace("\\>", "&gt;")
+        .replace("\\&", "&amp;")
+        .replace("\\@", "&#64;")
+    )
+
+
+def _code(value: Any) -> str:
+    """Return a text as code, in one line; a backtick in it is another letter."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in str(value or ""))
+    return f"`{plain.replace('`', 'ˋ').replace('|', '¦')}`" if plain.strip() else "nothing"

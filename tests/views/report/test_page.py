@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py_mini_racer import MiniRacer
+
+import playhead
+from playhead._api.reporting import as_markdown, as_page, report
+
+HOSTILE = (
+    '</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e \x1b[31m & "quoted" `code` | <!-- @someone'
+)
+SCRIPT = Path(playhead.__file__).parent / "views" / "report" / "page.js"
+
+
+@playhead.tool(effects=["write"])
+def save(text: str) -> str:
+    return text
+
+
+def recorded(text: str = "fine", name: str = "agent") -> str:
+    with playhead.record(name, input={"q": HOSTILE}) as run:
+        with playhead.step("plan", why=HOSTILE):
+            save(text)
+            with playhead.model_call(
+                provider="openai", model="gpt-4o", request=[{"role": "user", "content": HOSTILE}]
+            ) as call:
+                call.respond({"text": HOSTILE}, usage={"input": 10, "output": 2})
+        playhead.note(HOSTILE)
+        run.output = text
+    return str(run.id)
+
+
+class Tags(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    document: dict[str, Any] = json.loads(found[1])
+    return document
+
+
+@pytest.fixture(scope="module")
+def engine() -> Any:
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        yield made
+
+
+def checked(engine: Any, run: dict[str, Any]) -> Any:
+    """Check lines as the page does, in a real engine."""
+    return json.loads(str(engine.eval(f"JSON.stringify(check({json.dumps(run['id'])}, {json.dumps(run['lines'])}))")))
+
+
+def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
+    left, right = recorded(), recorded("other")
+    page = as_page(report(left, right))
+    tags = Tags(page).found
+    for tag, attributes in tags:
+        assert tag not in ("img", "link", "iframe", "object", "embed", "form", "base", "video", "audio")
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("src", "action", "srcset", "background"), (tag, name)
+            assert name != "href" or (value or "").startswith("#")
+    assert not re.search(r"@import|url\(", page.partition("</style>")[0])
+    policy = next(attributes["content"] for tag, attributes in tags if tag == "meta" and "http-equiv" in attributes)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    found = data_of(page)
+    assert found["format"] == "playhead-report/1"
+    assert [run["id"] for run in found["runs"]] == [left, right]
+    assert [line.encode() for line in found["runs"][0]["lines"]] == list(playhead.load(left).lines())
+    assert found["diff"]["headline"]["name"] == "save"
+    assert found["runs"][0]["metrics"]["groups"]
+    assert "counts" in found["audit"]
+    for part in ("diff", "timeline-0", "timeline-1", "metrics", "audit", "events-0", "events-1", "e0-0", "e1-3"):
+        assert f'id="{part}"' in page
+
+
+def test_what_an_agent_said_is_not_acted_on() -> None:
+    page = as_page(report(recorded()))
+    assert "alert(1)</script>" not in page
+    assert "<img" not in page
+    assert "\u202e" not in page.partition('id="data">')[0]
+    assert "\x1b" not in page
+    assert [tag for tag, _ in Tags(page).found].count("script") == 2
+
+
+def test_the_page_checks_every_line_itself(engine: Any) -> None:
+    run = data_of(as_page(report(recorded())))["runs"][0]
+    assert checked(engine, run) is None
+    for seq in range(len(run["lines"])):
+        line = run["lines"][seq]
+        at = line.index('"time"') + 12
+        altered = f"{line[:at]}{'1' if line[at] != '1' else '2'}{line[at + 1 :]}"
+        assert checked(engine, {**run, "lines": [*run["lines"][:seq], altered, *run["lines"][seq + 1 :]]})["seq"] == seq
+    assert checked(engine, {**run, "lines": [*run["lines"][:2], *run["lines"][3:]]})["seq"] == 2
+    assert checked(engine, {**run, "lines": run["lines"][1:]})["seq"] == 0
+    assert checked(engine, {**run, "id": "run_other"})["seq"] == 0
+
+
+@pytest.mark.parametrize("text", ["", "abc", "é" * 40, "x" * 55, "x" * 56, "x" * 64, "🦉" * 100])
+def test_the_page_hashes_as_everybody_does(engine: Any, text: str) -> None:
+    assert engine.eval(f"sha256(utf8({json.dumps(text)}))") == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_lines_that_are_left_out_are_counted() -> None:
+    run = report(recorded(), events=3).runs[0]
+    assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
+
+
+def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
+    left, right = recorded(), recorded("other")
+    told = as_markdown(report(left, right))
+    assert "### Differences: the final output differs" in told
+    assert "<script>" not in told
+    assert "<img" not in told
+    assert "@someone" not in told
+    assert "\u202e" not in told
+    for line in told.splitlines():
+        if line.startswith("| ") and "---" not in line:
+            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 10), line
