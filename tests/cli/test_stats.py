@@ -9,6 +9,7 @@ import pytest
 import playhead
 from playhead.cli.chart import draw
 from playhead.cli.output import Output
+from playhead.cli.stats_text import table
 from playhead.store.price_list import PriceList
 from playhead.views.sums import BY
 
@@ -54,9 +55,9 @@ def test_what_is_known_and_what_is_unknown_are_said_for_all_and_for_each(ask, st
     assert lines[2] == "cost    about $12.80, estimated; no price is known for strange"
     assert lines[3].startswith("tools   3 calls, 1 failed; p50 ")
     assert lines[4].startswith("steps   5, 80 % ok, 1 retry; p50 ")
-    table = [line.split() for line in lines[6:]]
-    assert table[0][:4] == ["model", "provider", "calls", "failed"]
-    assert [(row[0], row[1], row[2]) for row in table[1:]] == [("known", "acme", "2"), ("strange", "acme", "1")]
+    rows = [line.split() for line in lines[6:]]
+    assert rows[0][:4] == ["model", "provider", "calls", "failed"]
+    assert [(row[0], row[1], row[2]) for row in rows[1:]] == [("known", "acme", "2"), ("strange", "acme", "1")]
     assert ("$12.80" in lines[7], "unknown" in lines[8]) == (True, True)
 
 
@@ -91,6 +92,8 @@ def test_the_same_from_python(store):
         playhead.stats("moon")
     with pytest.raises(playhead.PlayheadError, match="since is not a moment"):
         playhead.stats(since="yesterday")
+    with pytest.raises(playhead.PlayheadError, match="no run has the status 'fine'"):
+        playhead.stats(status="fine")
 
 
 def test_filters_choose_and_none_is_no_error(ask, store):
@@ -107,6 +110,8 @@ def test_so_many_groups_and_how_many_there_are_more(ask, store):
     assert said.out.endswith("\n1 more: `-n 0` for all.\n")
     assert ask("stats", "--by", "run", "-n", "1", "--json").json["groups"][0]["name"] == playhead.load("second").id
     assert ask("stats", "first", "-n", "1", "--json").json["left_out"] == 1
+    many = ask("stats", "--by", "run", "-n", "100000", "--json").json  # more than a question may have values
+    assert [group["name"] for group in many["groups"]] == [run.id for run in playhead.runs()]
 
 
 @pytest.mark.parametrize(
@@ -151,3 +156,12 @@ def test_without_prices_it_is_said_how_to_get_them(ask, store, monkeypatch):
     assert said.endswith("\nNo prices are installed:  pip install 'playhead[prices]'\n")
     refused = ask("rerun", "--budget", "1")
     assert (refused.code, "--budget needs to know what models cost" in refused.err) == (2, True)
+
+
+def test_runs_without_a_name_fit_a_terminal_too(store):
+    said = io.StringIO()
+    out = Output(stdout=said, terminal=True, color=False)
+    table(playhead.stats("run"), {}, out)
+    header, *rows = said.getvalue().splitlines()
+    assert (header.split()[0], len(rows)) == ("run", 2)
+    assert "name" not in header.split()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = 9  # that are asked of the index, so that somebody can tell how far it is
 _TIMED = ("models", "tools", "steps")
+_PAGE_RUNS_MAX = 500  # that are asked about by their ids
 
 
 def stats(
@@ -40,9 +41,10 @@ def stats(
     store: str | Path | None = None,
 ) -> Metrics:
     """Add up the runs of a store: `playhead.stats("day", agent="fix-login").total.models.cost`."""
-    from playhead._api.reading import open_index, open_store
+    from playhead._api.reading import _check_status, open_index, open_store
 
     check_by(by)
+    _check_status(status)
     files = open_store(store)
     chosen = RunFilter(
         name=name,
@@ -66,7 +68,7 @@ def metrics_of_run(reader: RunReader, by: str, *, running: bool) -> Metrics:
         reader.events(),
         by,
         price_list_of(reader.store),
-        resolve=reader.value,
+        resolve=reader.readable,
         running=running,
         recorded_us=_recorded_us(reader),
     )
@@ -115,7 +117,7 @@ def stats_of(
     """Add up the runs that a filter chooses; of the groups at most so many, those that matter most, 0 for all."""
 
     def ask(connection: Connection) -> Metrics:
-        if by != "run" or not limit:
+        if by != "run" or not 0 < limit <= _PAGE_RUNS_MAX:
             tally = Tally(by, terms)
             _add_up(MetricsQuery(connection, by, chosen), tally, terms, advance)
             return tally.finish(limit=limit)

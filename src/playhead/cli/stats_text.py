@@ -45,7 +45,8 @@ def table(found: Metrics, names: dict[str, str], out: Output) -> None:
     shown = [at for at, title in enumerate(titles) if title == found.by or any(row[at] for row in rows)]
     titles, rows = [titles[at] for at in shown], [[row[at] for at in shown] for row in rows]
     right = [title for title in titles if title in columns and title != "provider"]
-    out.table(titles, rows, right=right, whole=right, drop=drop, short="name" if found.by == "run" else found.by)
+    short = "name" if "name" in titles else found.by
+    out.table(titles, rows, right=right, whole=right, drop=drop, short=short)
 
 
 def charts(by: str) -> list[str]:

@@ -92,7 +92,7 @@ def replay_program(
     result.surface["not_captured"] += state.not_captured
     result.waived = waived
     prices = PriceList(settings.prices, store.root)
-    result.cost_saved = Facts(reader.value).take_all(reader.events()).bill(prices, taped=True).amount
+    result.cost_saved = Facts(reader.readable).take_all(reader.events()).bill(prices, taped=True).amount
     return result
 
 

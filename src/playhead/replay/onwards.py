@@ -279,7 +279,7 @@ def _told_of(again: Again, tape: Tape, course: Course, ran: Ran, asker: Asker | 
         beside["outcome"]["differences"].insert(0, {"what": "stopped", "then": None, "now": stopped})
         beside["outcome"]["same"] = False
     taped, live = _counted(replay, reports, tape, course)
-    bill = Facts(replay.value).take_all(replay.events()).bill(_prices(again)) if asker is None else asker.bill
+    bill = Facts(replay.readable).take_all(replay.events()).bill(_prices(again)) if asker is None else asker.bill
     return Rerun(
         run=ran.run,
         origin=replay.first().data["origin"],

@@ -45,7 +45,7 @@ class MetricsQuery:
     def __init__(
         self, connection: Connection, by: str, chosen: RunFilter | None = None, ids: Sequence[str] | None = None
     ) -> None:
-        """Group by this; None for no groups."""
+        """Group by this; nothing for no groups."""
         self._connection = connection
         self._by = by
         self._chosen = chosen or RunFilter()
