@@ -18,6 +18,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "EnvelopeMismatch": {"expected": "a", "actual": "b"},
     "RecordedError": {"error": {"type": "ValueError"}},
     "PolicyDenied": {"capability": "net", "resource": None, "rule": "none", "reason": "no"},
+    "EffectDenied": {"capability": "net", "resource": None, "rule": "none", "reason": "no"},
 }
 KINDS = sorted(
     {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.PlayheadError)},

@@ -162,7 +162,7 @@ def _print_ambient(ambient: dict[str, Any], out: Output) -> None:
     for fields in ambient["last"]:
         read = LaneRead(**fields)
         if read.of != "os.environ":
-            out.print(one_line(f"  {read.of}  {reads.said(read, _limits.CELL_CHARACTERS_MAX)}"))
+            out.print(one_line(f"  {read.of}  {reads.said(read, _limits.SHOW_VALUE_CHARACTERS_MAX)}"))
 
 
 def _print_list(title: str, items: Sequence[dict[str, Any]], names: tuple[str, ...], out: Output) -> None:

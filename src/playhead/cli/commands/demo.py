@@ -209,7 +209,9 @@ def _say_next(out: Output, named: str | None) -> None:
         out.styled(f"  {told:<30}", (command, "cyan"))
 
 
-_PLAIN_SHOW = dict.fromkeys(("at", "event", "raw", "reads", "source", "lane", "grep", "limit", "artifact", "output"))
+_PLAIN_SHOW = dict.fromkeys(
+    ("at", "step", "event", "raw", "reads", "source", "lane", "grep", "limit", "artifact", "output")
+)
 
 
 def _ask(**values: Any) -> argparse.Namespace:

@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead show @last\n"
         "  playhead show fix-login --at 17        what was open, asked, answered and spent by then\n"
-        "  playhead show fix-login --step plan    the same, at the end of a step\n"
+        "  playhead show fix-login --step plan      the same, at the end of a step\n"
         "  playhead show run_01jqk3 --event 12 --json | jq .data\n"
         "  playhead show @last --reads --source environ"
     )
