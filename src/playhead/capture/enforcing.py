@@ -61,7 +61,7 @@ class Enforcer:
         """Decide about something by its names."""
         self.spent.seconds = time.monotonic() - self._begun
         found = rules.decide(self.rules, capability, names[0], spent=self.spent)
-        if found.decision == "allow" or len(names) == 1 or found.rule.startswith("limits."):
+        if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
 

@@ -62,7 +62,8 @@ def _path_pattern(pattern: str, root: str, any_case: bool) -> re.Pattern[str]:
     # What stands before the first wildcard may itself be a link, as /tmp is on macOS.
     start = re.escape(os.path.realpath(fixed)).rstrip("/") if fixed else ""
     if rest:
-        found = start + ("/" if fixed else "") + _globbed(rest) + (".*" if rest.endswith("/") else "")
+        inside = "" if rest.endswith("*") else ".*" if rest.endswith("/") else "(?:/.*)?"  # a folder means all in it
+        found = start + ("/" if fixed else "") + _globbed(rest) + inside
     else:
         found = start + "(?:/.*)?"
     return re.compile(found if fixed else f"/{found}", re.DOTALL | (re.IGNORECASE if any_case else 0))
