@@ -86,6 +86,22 @@ def test_tricks_with_hosts_do_not_slip_through(tmp_path: Path) -> None:
         assert decide(found, "net.connect", url).decision == "allow", url
 
 
+def test_a_command_is_looked_up_before_it_is_decided(tmp_path: Path) -> None:
+    found = rules(tmp_path, "process.exec", allow=["echo *"])
+    assert [decide(found, "process.exec", command).decision for command in ("echo hi", "ls", "it's", "")] == [
+        "allow",
+        "deny",
+        "deny",
+        "deny",
+    ]
+
+
+def test_what_is_no_host_fits_nothing(tmp_path: Path) -> None:
+    found = rules(tmp_path, "net.connect", allow=["a.com"])
+    for host in ("http://[::1", "-1:80", "", "::::", "http://"):
+        assert decide(found, "net.connect", host).decision == "deny"
+
+
 def test_models_are_named_with_or_without_their_provider(tmp_path: Path) -> None:
     found = rules(tmp_path, "model.use", allow=["gpt-5*", "anthropic/*"])
     assert [

@@ -115,7 +115,10 @@ def has_other_names(path: str) -> bool:
 def host_of(where: str) -> Host:
     """Return where a URL, a `host:port` or a host leads."""
     if "://" in where:
-        parts = urlsplit(where)
+        try:
+            parts = urlsplit(where)
+        except ValueError:
+            return Host("", None)  # no host, and fits nothing by name
         try:
             port = parts.port
         except ValueError:
@@ -172,6 +175,8 @@ def _address_of_numbers(name: str) -> ipaddress.IPv4Address | None:
             numbers.append(int(part, base))
         except ValueError:
             return None
+        if numbers[-1] < 0:
+            return None
     *leading, last = numbers
     if any(number > 255 for number in leading) or last >= 256 ** (5 - len(numbers)):
         return None
@@ -214,6 +219,14 @@ def command_of(argv: Sequence[str], cwd: str | None = None) -> str:
     return shlex.join([program_of(argv[0], cwd), *argv[1:]])
 
 
+def words_of(command: str) -> list[str]:
+    """Return the words of a command; all of it as one where its quotes do not match."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return [command]
+
+
 def program_of(name: str, cwd: str | None = None) -> str:
     """Return the path of the program that a word starts; the word itself where there is none."""
     if "/" in name:
@@ -227,7 +240,7 @@ def fits_command(pattern: str, command: str) -> bool:
     `git *` means git with any arguments, and not a script of that name elsewhere.
     """
     program, blank, rest = pattern.strip().partition(" ")
-    words = shlex.split(command)
+    words = words_of(command)
     if not words or not program:
         return False
     if program != "*" and not _is_program(program, words[0]):

@@ -179,6 +179,8 @@ def _thing(capability: str, resource: str, root: str) -> _Thing:
     if capability.startswith("fs."):
         path = resources.path_of(resource, root, itself=capability == "fs.delete")
         return _Thing(path, capability, root, has_other_names=resources.has_other_names(path))
+    if capability == "process.exec":
+        return _Thing(resources.command_of(resources.words_of(resource)), capability, root)
     if capability == "net.connect" and not resource.startswith("unix:"):
         host = resources.host_of(resource)
         return _Thing(str(host), capability, root, host)
