@@ -31,8 +31,8 @@ def test_a_path_is_told_by_where_it_lies(path: str, sort: str) -> None:
 
 
 def test_a_working_directory_among_temporary_files_is_the_run_s_own() -> None:
-    assert Places("", "/tmp/project").sort("/tmp/project/a") == "here"
-    assert Places("/tmp/project", "/tmp/project").sort("/tmp/project/a") == "repo"
+    assert Places("", "/var/tmp/project").sort("/var/tmp/project/a") == "here"
+    assert Places("/var/tmp/project", "/var/tmp/project").sort("/var/tmp/project/a") == "repo"
 
 
 def test_no_folder_that_holds_everything_is_taken_for_the_run_s_own() -> None:

@@ -314,19 +314,7 @@ def _differences(pairs: list[Pair], lefts: list[Node], rights: list[Node]) -> in
 
 def _by_lane(lefts: list[Node], rights: list[Node]) -> list[Pair]:
     """Pair the first with the first, the second with the second; in each lane, and then among what is left."""
-    lanes: dict[str, list[Node]] = {}
-    for node in rights:
-        lanes.setdefault(node.lane, []).append(node)
-    for nodes in lanes.values():
-        nodes.reverse()
-    found, left_over = [], []
-    for node in lefts:
-        if lanes.get(node.lane):
-            found.append((node, lanes[node.lane].pop()))
-        else:
-            left_over.append(node)
-    rest = sorted((node for nodes in lanes.values() for node in nodes), key=lambda node: node.start)
-    return found + list(zip(left_over, rest, strict=False))
+    return _by(lefts, rights, lambda node: node.lane)
 
 
 def _by_answer(lefts: list[Node], rights: list[Node]) -> list[Pair]:
@@ -337,13 +325,18 @@ def _by_answer(lefts: list[Node], rights: list[Node]) -> list[Pair]:
             size = min(block.left_end - block.left, block.right_end - block.right)
             found += zip(lefts[block.left : block.left + size], rights[block.right : block.right + size], strict=True)
         return found
-    known: dict[bytes, list[Node]] = {}
+    return _by(lefts, rights, lambda node: node.answer)
+
+
+def _by(lefts: list[Node], rights: list[Node], key: Callable[[Node], Hashable]) -> list[Pair]:
+    """Pair those of the same key one after the other, and then what is left."""
+    known: dict[Hashable, list[Node]] = {}
     for node in reversed(rights):
-        known.setdefault(node.answer, []).append(node)
+        known.setdefault(key(node), []).append(node)
     found, left_over = [], []
     for node in lefts:
-        if known.get(node.answer):
-            found.append((node, known[node.answer].pop()))
+        if known.get(key(node)):
+            found.append((node, known[key(node)].pop()))
         else:
             left_over.append(node)
     rest = sorted((node for nodes in known.values() for node in nodes), key=lambda node: node.start)
