@@ -165,6 +165,10 @@ DIFFERENCE_EDITS_MAX: Final = 300  # between two lists or texts; with more, what
 DIFFERENCE_WORDS_MAX: Final = 20_000  # or lines, in a text that is compared by them; of a longer one only the ends are
 DIFFERENCE_CHANGES_MAX: Final = 50  # in one question; a container with more is one change
 DIFFERENCE_ARTIFACT_BYTES_MAX: Final = 1024 * 1024  # of an artifact whose text is compared; of a larger one the digest
+DIFFERENCE_ALIKE_MAX: Final = (
+    2_500  # spans of one name times those of the other run, each held against each by what is in them
+)
+DIFFERENCE_ALIKE_NODES_MAX: Final = 256  # of what is in such a span, that is looked at
 DURATION_DIFF_RATIO_MIN: Final = 0.25  # of the longer of two times, from which on `diff --durations` names them
 DURATION_DIFF_US_MIN: Final = 10_000  # and so many microseconds apart: less is noise
 NEAREST_COMPARED_MAX: Final = 64  # recorded questions that are compared with one that is not on the tape
