@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -125,15 +126,14 @@ def test_events_after_the_one_asked_for_are_not_read():
     assert moments.taken == 4
 
 
-@pytest.mark.parametrize("every", [1, 3, 256])
-def test_what_is_open_is_known_at_every_event(every, monkeypatch):
-    monkeypatch.setattr("playhead.views.moments._SNAPSHOT_EVERY", every)
+@pytest.mark.parametrize("closes", [0.1, 0.5])
+def test_what_is_open_is_known_at_every_event(closes):
     entries: list[tuple[str, dict[str, Any], str | None]] = [("run.started", {"name": "n"}, "0")]
     open_now: list[str] = []
     expected: list[list[str]] = [[]]
     chance = random.Random(4)
     for number in range(400):
-        if open_now and chance.random() < 0.5:
+        if open_now and chance.random() < closes:
             gone = open_now.pop(chance.randrange(len(open_now)))
             entries.append(("step.finished", {"status": "ok"}, gone))
         else:
@@ -144,6 +144,7 @@ def test_what_is_open_is_known_at_every_event(every, monkeypatch):
     moments = Moments(lambda seq: story[seq])
     for event in story:
         moments.take(event)
+        assert [one["name"] for one in moments.at(event.seq).open_spans] == expected[event.seq]
     for seq in (*range(401), *range(400, -1, -1)):
         assert [one["name"] for one in moments.at(seq).open_spans] == expected[seq]
 
@@ -261,3 +262,50 @@ def test_going_elsewhere_does_not_depend_on_how_long_the_run_is():
             sys.setprofile(None)
         steps[size] = counted
     assert steps[100_000] < 2 * steps[1_000]
+
+
+def test_spans_that_never_close_and_names_without_a_price_take_memory_in_proportion():
+    taken: dict[int, int] = {}
+    for size in (2_000, 16_000):
+        kinds = ("step.started", "model.invoked", "model.responded", "ambient.read")
+        entries: list[tuple[str, dict[str, Any], str | None]] = [("run.started", {"name": "n"}, "0")]
+        for number in range(size):
+            kind = kinds[number % 4]
+            read = {"reads": [{"of": "os.environ", "by": "a", "values": [{f"V{number}": "x"}]}], "count": 1}
+            data: dict[str, Any] = {"name": "s", "model": f"m{number // 4}", "usage": {"input": 1}, **read}
+            entries.append((kind, data, f"m{number // 4}" if kind.startswith("model") else f"s{number}"))
+        story = events(*entries)
+        moments = Moments(lambda seq, story=story: story[seq])  # type: ignore[misc]
+        tracemalloc.start()
+        for event in story:
+            moments.take(event)
+        taken[size] = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        last = moments.at(size)
+        assert (len(last.open_spans), len(last.cost_unpriced)) == (size // 4, size // 4)
+    assert taken[16_000] < 12 * taken[2_000]
+
+
+def test_little_is_looked_at_where_little_is_open_after_much_was():
+    size = 4_000
+    opened = [("step.started", {"name": "s"}, f"s{number}") for number in range(size)]
+    closed = [("step.finished", {"status": "ok"}, f"s{number}") for number in range(1, size)]
+    story = events(("run.started", {"name": "n"}, "0"), *opened, *closed)
+    looked: list[int] = []
+    moments = Moments(lambda seq: (looked.append(seq), story[seq])[1])
+    for event in story:
+        moments.take(event)
+    lines = 0
+
+    def count(frame: Any, *_: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        return count
+
+    sys.settrace(count)
+    try:
+        found = moments.at(len(story) - 1).open_spans
+    finally:
+        sys.settrace(None)
+    assert ([one["seq"] for one in found], looked) == ([1], [1])
+    assert lines < size / 4

@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead._api.reading import Run
 from playhead.cli.output import Output, one_line
-from playhead.cli.run_text import print_value, symbol
+from playhead.cli.run_text import print_value, shortened, symbol
 from playhead.errors import Altered, PlayheadError
 from playhead.store import layout
 from playhead.store.reader import RunReader
@@ -20,6 +20,7 @@ from playhead.views.prompts import SYSTEM, TALK
 from playhead.views.reads import LaneRead
 
 _LISTED_MAX = 10  # of policy checks, artifacts and variables; `--json` has all
+_OPEN_MAX = 50
 _SAID = ("role", "content", "parts")
 
 
@@ -112,8 +113,10 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
     cost = prices.told(moment.cost, moment.cost_unpriced)
     spent = f"; cost {cost}" if cost else ""
     out.print(f"  {counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
-    _heading("open", "nothing" if not moment.open_spans else "", out)
-    for item in moment.open_spans:
+    spans = moment.open_spans
+    cut = f"the last {_OPEN_MAX} of {len(spans):,}" if len(spans) > _OPEN_MAX else ""
+    _heading("open", cut if spans else "nothing", out)
+    for item in spans[-_OPEN_MAX:]:
         kind = item["kind"].partition(".")[0]
         since = text.duration(moment.elapsed_us - item["since_us"])
         out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
@@ -134,9 +137,9 @@ def _print_prompt(moment: Moment, out: Output) -> None:
         role = one_line(str(message.get("role") or message.get("type") or "?"))
         content = message.get("content", message.get("parts"))
         if isinstance(content, str) and set(message) <= set(_SAID):
-            lines = content[: _limits.SHOW_VALUE_CHARACTERS_MAX].split("\n")
-            out.styled("  ", (f"{role}: ", "cyan"), one_line(lines[0]))
-            for line in lines[1:]:
+            first, *others = shortened(content, _limits.SHOW_VALUE_CHARACTERS_MAX).split("\n")
+            out.styled("  ", (f"{role}: ", "cyan"), one_line(first))
+            for line in others:
                 out.print(f"    {line}")
         else:
             out.styled("  ", (f"{role}:", "cyan"))

@@ -335,11 +335,15 @@ def print_value(value: Any, out: Output, limit: int | None = None, indent: str =
     """Write a plain value as indented JSON, cut at `limit` characters."""
     from playhead.cli.output import to_json
 
-    told = value if isinstance(value, str) else to_json(value)
-    if limit is not None and len(told) > limit:
-        told = f"{told[:limit]}… ({len(told) - limit:,} more characters)"
-    for line in told.split("\n"):
+    for line in shortened(value if isinstance(value, str) else to_json(value), limit).split("\n"):
         out.print(indent + line)
+
+
+def shortened(told: str, limit: int | None) -> str:
+    """Return the beginning of a text, and how much there is of it."""
+    if limit is None or len(told) <= limit:
+        return told
+    return f"{told[:limit]}… ({len(told) - limit:,} more characters)"
 
 
 def _object(value: Any) -> dict[str, Any]:

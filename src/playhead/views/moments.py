@@ -14,19 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
+import msgspec
+
 from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
 from playhead.event.reads import count
 from playhead.views.facts import Facts
 from playhead.views.imported import in_time, is_imported
+from playhead.views.open_spans import OpenSpans
 from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices
 from playhead.views.prompts import messages_of
 from playhead.views.reads import LaneRead, reads_of
 from playhead.views.spans import SpanView
 
-_SNAPSHOT_EVERY = 256  # spans that open or close, between two notes of all that are open
 _LAST_READS = 10
 _POLICY = ("capability", "resource", "decision", "rule", "reason", "mode")
 _ARTIFACT = ("name", "role", "media", "digest", "size")
@@ -67,7 +69,7 @@ class _Sums(NamedTuple):
     tokens_in: int
     tokens_out: int
     cost: float | None
-    unpriced: tuple[str, ...]
+    unpriced: int  # models without a price, so many of all
 
 
 class _Lanes:
@@ -109,11 +111,8 @@ class Moments:
         self._checks: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._artifacts: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._read_counts: tuple[list[int], list[int]] = ([], [])
-        self._variables: tuple[list[int], list[tuple[str, Any]]] = ([], [])
-        self._values: dict[str, Any] = {}
-        self._open: dict[str, int] = {}  # spans now, in the order in which they were opened: the seq
-        self._turns: list[tuple[int, str, bool]] = []  # seq, span, whether it is opened
-        self._snapshots: list[dict[str, int]] = []
+        self._variables: dict[str, tuple[list[int], list[Any]]] = {}  # by name, in the order of their first reads
+        self.spans = OpenSpans()
         self.run, self.started = "", mapping(None)
 
     def take(self, event: Event) -> None:
@@ -126,7 +125,8 @@ class Moments:
         if self._places is not None:
             self._places[event.seq] = place
         self._kinds.append((event.kind, event.time, event.lane, event.elapsed_us))
-        self._span(event, place)
+        if event.span is not None and (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
+            self.spans.turn(event.span, place, opens=event.kind in OPENING_TO_CLOSING)
         data = mapping(event.data)
         match event.kind:
             case "run.started":
@@ -160,10 +160,10 @@ class Moments:
         if self.taken == 0:
             first = next(iter(events_from(0)), None)
             if first is not None and is_imported(mapping(first.data)):
-                for event in in_time(events_from(0)):
+                for event in in_time(_counted(events_from(0), 0)):
                     self.take(event)
         if self._places is None and self.taken <= seq:
-            for event in events_from(self.taken):
+            for event in _counted(events_from(self.taken), self.taken):
                 self.take(event)
                 if event.seq >= seq:
                     break
@@ -183,47 +183,19 @@ class Moments:
         """Return the number of the event at a place."""
         return self._order[place]
 
-    def _span(self, event: Event, place: int) -> None:
-        if event.span is None or not (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
-            return
-        opens = event.kind in OPENING_TO_CLOSING
-        if opens == (event.span in self._open):
-            return  # opened twice, or closed without having been opened
-        if len(self._turns) % _SNAPSHOT_EVERY == 0:
-            self._snapshots.append(dict(self._open))
-        self._turns.append((place, event.span, opens))
-        if opens:
-            self._open[event.span] = place
-        else:
-            del self._open[event.span]
-
-    def open_at(self, place: int) -> list[int]:
-        """Return the places where that was opened which was open after another, outermost first."""
-        until = bisect_right(self._turns, place, key=lambda turn: turn[0])
-        if not until:
-            return []
-        number = (until - 1) // _SNAPSHOT_EVERY
-        found = dict(self._snapshots[number])
-        for at, span, opens in self._turns[number * _SNAPSHOT_EVERY : until]:
-            if opens:
-                found[span] = at
-            else:
-                found.pop(span, None)
-        return list(found.values())
-
     def _spend(self, event: Event, place: int, data: dict[str, Any]) -> None:
         usage = mapping(data.get("usage"))
         tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output")]
         for fact in self._facts.take(event):
             fact.charge(self._bill)
-        before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, ())
+        before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, 0)
         self._sums.append(
             _Sums(
                 place,
                 before.tokens_in + max(0, tokens[0] or 0),
                 before.tokens_out + max(0, tokens[1] or 0),
                 self._bill.amount,
-                tuple(self._bill.unpriced),
+                len(self._bill.unpriced),
             )
         )
 
@@ -236,9 +208,9 @@ class Moments:
             values = mapping(group).get("values") if mapping(group).get("of") == "os.environ" else None
             for one in values if isinstance(values, list) else ():
                 for name, value in mapping(one).items():
-                    if name not in self._values or self._values[name] != value:
-                        self._values[name] = value
-                        _append(self._variables, place, (name, value))
+                    told = self._variables.setdefault(name, ([], []))
+                    if not told[1] or told[1][-1] != value:
+                        _append(told, place, value)
 
 
 class Moment:
@@ -252,9 +224,9 @@ class Moment:
         self.tool_calls = self._before("tool.called")
         self.gaps = self._before("gap.noted")
         sums = bisect_right(moments._sums, place, key=lambda one: one.place)
-        spent = moments._sums[sums - 1] if sums else _Sums(-1, 0, 0, None, ())
+        spent = moments._sums[sums - 1] if sums else _Sums(-1, 0, 0, None, 0)
         self.tokens_in, self.tokens_out, self.cost = spent.tokens_in, spent.tokens_out, spent.cost
-        self.cost_unpriced = list(spent.unpriced)
+        self._unpriced = spent.unpriced
         self.policy_checks = Beginning(moments._checks[1], bisect_right(moments._checks[0], place))
         self.artifacts = Beginning(moments._artifacts[1], bisect_right(moments._artifacts[0], place))
 
@@ -265,7 +237,7 @@ class Moment:
     def open_spans(self) -> list[dict[str, Any]]:
         """List what was going on, outermost first, without the run itself: seq, kind, name, lane, since_us."""
         found = []
-        for place in self._moments.open_at(self._place):
+        for place in self._moments.spans.at(self._place):
             kind, _, lane, since_us = self._moments._kinds[place]
             if kind != "run.started":
                 name, seq = SpanView(self._moments.event(place)).name, self._moments.seq(place)
@@ -280,6 +252,11 @@ class Moment:
             for one in self.open_spans
             if one["kind"] == "step.started" and f"{self.lane}.".startswith(f"{one['lane']}.")
         ]
+
+    @property
+    def cost_unpriced(self) -> list[str]:
+        """Return the models whose calls are not in the cost."""
+        return self._moments._bill.unpriced[: self._unpriced]
 
     @cached_property
     def last_request(self) -> dict[str, Any] | None:
@@ -341,10 +318,9 @@ class Moment:
         """Return what the world had told the program: reads so far, variables by name, and the last few values."""
         moments = self._moments
         counts = bisect_right(moments._read_counts[0], self._place)
-        changes = bisect_right(moments._variables[0], self._place)
         return {
             "reads": moments._read_counts[1][counts - 1] if counts else 0,
-            "variables": dict(moments._variables[1][:changes]),
+            "variables": dict(self._variables()),
             "last": [one._asdict() for one in self._last_reads()],
         }
 
@@ -368,13 +344,28 @@ class Moment:
         data = mapping(self._moments.event(place).data)
         return {"seq": self._moments.seq(place), **{name: data[name] for name in names if name in data}}
 
+    def _variables(self) -> Iterator[tuple[str, Any]]:
+        for name, (places, values) in self._moments._variables.items():
+            known = bisect_right(places, self._place)
+            if not known:
+                return
+            yield name, values[known - 1]
+
     def _last_reads(self) -> Iterator[LaneRead]:
         found: list[LaneRead] = []
         place = self._moments._reads.last(self.lane, self._place)
-        while place is not None and len(found) < _LAST_READS:
+        for _ in range(_LAST_READS):  # events; each of ours has one or more
+            if place is None or len(found) >= _LAST_READS:
+                break
             found = [*_reads(self._moments.event(place)), *found]
             place = self._moments._reads.last(self.lane, place - 1)
         yield from found[-_LAST_READS:]
+
+
+def _counted(events: Iterable[Event], first: int) -> Iterator[Event]:
+    """Number events by their lines: in an altered run they may say something else."""
+    for seq, event in enumerate(events, first):
+        yield event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
 
 
 def _reads(event: Event) -> list[LaneRead]:

@@ -101,13 +101,9 @@ class Bill:
 
     def __init__(self, prices: Prices | None = None) -> None:
         self.amount: float | None = None
+        self.unpriced: list[str] = []  # models, each once
         self._prices = prices
-        self._unpriced: dict[str, None] = {}
-
-    @property
-    def unpriced(self) -> list[str]:
-        """Return the models whose calls are not in the amount."""
-        return list(self._unpriced)
+        self._known: set[str] = set()  # of these
 
     def add(
         self,
@@ -123,8 +119,9 @@ class Bill:
         amount, unpriced = priced(self._prices, provider, model, used, at_us, largest, said)
         if amount is not None:
             self.amount = (self.amount or 0.0) + amount
-        if unpriced is not None:
-            self._unpriced.setdefault(unpriced)
+        if unpriced is not None and unpriced not in self._known:
+            self._known.add(unpriced)
+            self.unpriced.append(unpriced)
 
 
 def _in_force(terms: Terms, at_us: int | None) -> Tariff:
