@@ -54,6 +54,7 @@ FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a databa
 FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
 # Effects
+POLICY_FOLDER_MAX: Final = 10_000  # files in a folder that is renamed, each of which a policy is asked about
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …
 
 WRITTEN_FILES_MAX: Final = 1000  # that a run has written, of which it is kept at its end what they hold

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._clock import SystemClock
-from playhead.capture import abandoned, audit, guard, scope
+from playhead.capture import abandoned, audit, guard, scope, untold
 from playhead.capture.patches import Patches
-from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied
+from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied, Refused
 from playhead.event import kinds
 from playhead.policy import resources, rules
 from playhead.policy.capabilities import needed
+from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent
 from playhead.store import layout
 
@@ -57,10 +58,12 @@ class Enforcer:
             self._prices = PriceList(prices, root)
         self._times: dict[tuple[str | None, ...], int] = {}
 
-    def decide(self, capability: str, names: list[str]) -> Decision:
+    def decide(
+        self, capability: str, names: list[str], touch: Touch | None = None, holds: str | None = None
+    ) -> Decision:
         """Decide about something by its names."""
         self.spent.seconds = time.monotonic() - self._begun
-        found = rules.decide(self.rules, capability, names[0], spent=self.spent)
+        found = rules.decide(self.rules, capability, names[0], spent=self.spent, touch=touch, holds=holds)
         if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
@@ -91,6 +94,7 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
     if policy is not None:
         _of[recording] = Enforcer(policy, settings.prices, getattr(store, "root", None))
         _install()
+        untold.install_for_policy()
 
 
 def insist(problem: Exception) -> None:
@@ -186,11 +190,25 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     if enforcer is None:
         return
     known = sorted(_names.get(resources.host_of(target).name, ())) if what == "socket.connected" else ()
-    for capability, names in needed(what, target, detail, known):
-        decision = enforcer.decide(capability, names)
-        _tell(where, enforcer, capability, names[0], decision, None)
+    for need in needed(what, target, detail, known):
+        decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
+        _tell(where, enforcer, need.capability, need.names[0], decision, None)
         if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-            raise _denial(EffectDenied, capability, names[0], decision)
+            raise _denial(EffectDenied, need.capability, need.names[0], decision)
+
+
+def unjudged(capability: str, resource: Any, problem: Exception) -> None:
+    """Deny what could not be judged, since something went wrong in judging it, where a policy is enforced."""
+    where = scope.live()
+    enforcer = None if where is None else _of.get(where.recording)
+    if where is None or enforcer is None or enforcer.rules.mode != "enforce":
+        return
+    if isinstance(problem, (PolicyDenied, Refused)) or guard.is_the_programs(problem):
+        return  # which keep it from being done themselves
+    name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
+    decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
+    _tell(where, enforcer, capability, name, decision, None)
+    raise _denial(EffectDenied, capability, name, decision) from problem
 
 
 def _tell(

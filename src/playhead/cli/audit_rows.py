@@ -17,7 +17,15 @@ _SEQS_SHOWN_MAX = 3
 _DETAIL_CHARACTERS_MAX = 300  # of a command, of a long list; the JSON has all of it
 _SHORT_ID_CHARACTERS = 16
 _NOT_JUDGED = "not judged: "
-_FOLDED = ("file.written", "mode.changed", "owner.changed", "times.changed", "network.contacted", "network.bound")
+_FOLDED = (
+    "attribute.changed",
+    "file.written",
+    "mode.changed",
+    "owner.changed",
+    "times.changed",
+    "network.contacted",
+    "network.bound",
+)
 
 
 @dataclass(slots=True)

@@ -106,6 +106,8 @@ def _how(what: str, detail: dict[str, Any]) -> str:
             return f"owner {words(detail.get('owner'))}"
         case "times.changed":
             return "its times"
+        case "attribute.changed":
+            return f"attribute {words(detail.get('name'))}"
         case _:
             return what  # recorded by the agent itself, or by a newer Playhead
 
