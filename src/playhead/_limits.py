@@ -56,6 +56,7 @@ FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so th
 # Effects
 POLICY_FOLDER_MAX: Final = 10_000  # files in a folder that is renamed, each of which a policy is asked about
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …
+LOOKUPS_MAX: Final = 65_536  # addresses whose names are remembered: what comes later forgets the first ones
 
 WRITTEN_FILES_MAX: Final = 1000  # that a run has written, of which it is kept at its end what they hold
 WRITTEN_FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # of one of them; of a larger one its size is kept

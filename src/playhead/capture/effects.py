@@ -26,6 +26,7 @@ from playhead.capture import (
     enforcing,
     execs,
     guard,
+    lookups,
     obstacles,
     scope,
     sockets,
@@ -57,6 +58,7 @@ _BETWEEN = (
     "playhead.capture.hooks",
     "playhead.capture.lanes",
     "playhead.capture.looks",
+    "playhead.capture.lookups",
     "playhead.capture.processes",
     "playhead.capture.sources",
     "playhead.capture.spans",
@@ -98,7 +100,7 @@ def install() -> None:
         if _open == 1:
             for event, listener in _listeners():
                 audit.listen(event, listener)
-            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing})
+            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install})
             _watch.install()
             untold.install()
 
@@ -116,6 +118,7 @@ def uninstall() -> None:
             _patches.restore()
             untold.uninstall()
             enforcing.uninstall()
+            lookups.uninstall()
 
 
 def leave_out(recording: Recording) -> None:
@@ -324,7 +327,11 @@ def _of_a_socket(what: str) -> Describe:
         socket, address = args
         if address is None:
             return None  # connected before
-        return what, _destination(address), {"type": sockets.sort_of(socket), "attempted": True}
+        target = _destination(address)
+        detail: dict[str, Any] = {"type": sockets.sort_of(socket), "attempted": True}
+        if what == "socket.connected" and isinstance(address, tuple) and (names := lookups.names_of(target)):
+            detail["names"] = names
+        return what, target, detail
 
     return describe
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._clock import SystemClock
-from playhead.capture import abandoned, audit, guard, scope, untold
-from playhead.capture.patches import Patches
+from playhead.capture import abandoned, audit, guard, lookups, scope, untold
 from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied, Refused
 from playhead.event import kinds
 from playhead.policy import resources, rules
@@ -39,8 +38,7 @@ Given = Rules | None | Literal["folder"]
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
-_patches = Patches()
-_names: dict[str, set[str]] = {}  # by address: the hosts that were looked up and lead there
+_listens = False
 
 
 class Enforcer:
@@ -189,7 +187,7 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    known = sorted(_names.get(resources.host_of(target).name, ())) if what == "socket.connected" else ()
+    known = lookups.names_of(target) if what == "socket.connected" else ()
     for need in needed(what, target, detail, known):
         decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
         _tell(where, enforcer, need.capability, need.names[0], decision, None)
@@ -264,19 +262,21 @@ def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
 
 def _install() -> None:
     """Learn which addresses hosts have, and ask before one is looked up."""
+    global _listens
     import socket
 
-    if not _patches.done:
+    if not _listens:
+        _listens = True
         audit.listen("socket.getaddrinfo", _looked_up)
-        _patches.replace(socket, "getaddrinfo", _remembering)
+        lookups.install(socket)
 
 
 def uninstall() -> None:
-    """Leave the names of hosts alone, when the last run has closed."""
-    if _patches.done:
+    """Ask no longer before a host is looked up, when the last run has closed."""
+    global _listens
+    if _listens:
+        _listens = False
         audit.unlisten("socket.getaddrinfo", _looked_up)
-        _patches.restore()
-        _names.clear()
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:
@@ -287,15 +287,3 @@ def _looked_up(args: tuple[Any, ...]) -> None:
     name = os.fsdecode(host)
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
     effect(where, "socket.connected", str(resources.host_of(name)._replace(port=number)), {})
-
-
-def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
-    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        found = original(host, port, *args, **options)
-        if isinstance(host, (str, bytes)) and host:
-            name = resources.host_of(os.fsdecode(host)).name
-            for *_, address in found:
-                _names.setdefault(resources.host_of(str(address[0])).name, set()).add(name)
-        return found
-
-    return getaddrinfo
