@@ -129,7 +129,14 @@ if hasattr(os, "register_at_fork"):
 
 def _telling(describe: Describe) -> audit.Listener:
     def listener(args: tuple[Any, ...]) -> None:
-        if not _is_ours(sys._getframe(2)) and (effect := describe(args)) is not None:
+        if _is_ours(sys._getframe(2)):
+            return
+        try:
+            effect = describe(args)
+        except Exception as problem:
+            enforcing.cannot_ask(problem)
+            raise
+        if effect is not None:
             _record(*effect)
 
     return listener
@@ -320,8 +327,9 @@ def _destination(address: Any) -> str:
     if isinstance(address, (str, bytes)):
         name = os.fsdecode(address)
         return "@" + name[1:] if name.startswith("\0") else absolute(name) or name
-    if isinstance(address, tuple) and len(address) >= 2 and isinstance(address[0], str):
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    if isinstance(address, tuple) and len(address) >= 2 and isinstance(address[0], (str, bytes, bytearray)):
+        name = address[0] if isinstance(address[0], str) else os.fsdecode(bytes(address[0]))
+        host = f"[{name}]" if ":" in name else name
         return f"{host}:{address[1]}"
     return str(address)
 

@@ -6,21 +6,24 @@ again: whoever edits the file meanwhile changes nothing. In mode `observe` all i
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
+import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._clock import SystemClock
-from playhead.capture import abandoned, audit, guard, scope
+from playhead.capture import abandoned, audit, children, guard, scope
 from playhead.capture.patches import Patches
 from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied
-from playhead.event import kinds
-from playhead.policy import resources, rules
+from playhead.event import envelope, kinds
+from playhead.policy import commands, hosts, rules
 from playhead.policy.capabilities import needed
 from playhead.policy.rules import Decision, Rules, Spent
 from playhead.store import layout
@@ -40,6 +43,8 @@ _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
 _patches = Patches()
 _names: dict[str, set[str]] = {}  # by address: the hosts that were looked up and lead there
+_getaddrinfo: Callable[..., Any] | None = None  # Python's own
+_UNHELD = "the policy does not hold in what it starts: a Python is held to it under `playhead record` only"
 
 
 class Enforcer:
@@ -50,6 +55,7 @@ class Enforcer:
         self.rules = policy
         self.spent = Spent()
         self._begun = time.monotonic()
+        self._lock = threading.Lock()
         self._prices: PriceList | None = None
         if "cost" in policy.limits:
             from playhead.store.price_list import PriceList
@@ -64,6 +70,14 @@ class Enforcer:
         if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
+
+    def decide_call(self, capability: str, name: str, counter: str) -> Decision:
+        """Decide about a call, and count it where it will be made: one that is stopped is none."""
+        with self._lock:  # or two threads would both be the last that is allowed
+            decision = self.decide(capability, [name])
+            if decision.decision == "allow" or self.rules.mode == "observe":
+                setattr(self.spent, counter, getattr(self.spent, counter) + 1)
+        return decision
 
     def count(self, decided: tuple[str | None, ...]) -> int:
         """Return how often the same was decided in one place."""
@@ -95,6 +109,8 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
 
 def insist(problem: Exception) -> None:
     """Raise where a run could not be opened that a policy was to be enforced in: without it nobody would ask."""
+    if isinstance(problem, PolicyDenied):
+        raise problem
     try:
         named = settings_module.load().policy
     except ConfigError:
@@ -106,13 +122,34 @@ def insist(problem: Exception) -> None:
 
 
 def kept(store: Store, run: str) -> Rules | None:
-    """Return the policy that was kept with a run; None where it had none."""
+    """Return the policy that was kept with a run; None where it had none.
+
+    PolicyDenied where the run began with one that is enforced, and what is kept is not that.
+    """
     import orjson
 
+    first = next(iter(store.lines(run)), None)
+    began = envelope.parse(first).data.get("policy") if first is not None else None
+    declared: dict[str, Any] = began if isinstance(began, dict) else {}
     try:
-        return rules.of_snapshot(orjson.loads(store.file(run, layout.POLICY_SNAPSHOT)))
-    except (PlayheadError, OSError, ValueError):
+        snapshot = store.file(run, layout.POLICY_SNAPSHOT)
+        if hashlib.sha256(snapshot).hexdigest() == declared.get("digest"):
+            return rules.of_snapshot(orjson.loads(snapshot))
+        said = "is not the one that it began with"
+    except (PlayheadError, OSError, ValueError) as problem:
+        said = f"cannot be read: {problem}"
+    if declared.get("mode") != "enforce":
         return None
+    said = f"the policy of {run} is to be enforced, and what is kept of it ({layout.POLICY_SNAPSHOT}) {said}"
+    raise PolicyDenied(said, capability="run.start", rule="snapshot", reason=said)
+
+
+def refuse_uncaptured(recording: Recording) -> None:
+    """Raise where a policy is to be enforced in a run that sees nothing of what its program does."""
+    policy = policy_of(recording)
+    if policy is not None and policy.mode == "enforce":
+        said = "its policy is to be enforced, and with capture=False nobody sees what to ask about"
+        raise PolicyDenied(said, capability="run.start", rule="uncaptured", reason=said)
 
 
 def policy_of(recording: Recording) -> Rules | None:
@@ -133,10 +170,23 @@ def check(
     if where is None or enforcer is None:
         return None
     decision = enforcer.decide(capability, list(names) or [""])
-    _tell(where, enforcer, capability, names[0] if names else None, decision, context)
-    if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(PolicyDenied, capability, names[0] if names else None, decision)
+    _hold(where, enforcer, capability, names[0] if names else None, decision, context)
     return decision
+
+
+def _hold(
+    where: Scope,
+    enforcer: Enforcer,
+    capability: str,
+    resource: str | None,
+    decision: Decision,
+    context: Mapping[str, Any] | None = None,
+    kind: type[PolicyDenied] = PolicyDenied,
+) -> None:
+    """Record a decision, and raise where it is no and is enforced."""
+    _tell(where, enforcer, capability, resource, decision, context)
+    if decision.decision != "allow" and enforcer.rules.mode == "enforce":
+        raise _denial(kind, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -149,16 +199,16 @@ def tool(where: Scope, name: str) -> None:
     """Ask before a tool is called."""
     enforcer = _of.get(where.recording)
     if enforcer is not None:
-        enforcer.spent.tool_calls += 1
-        check(where, "tool.call", name)
+        decision = enforcer.decide_call("tool.call", name, "tool_calls")
+        _hold(where, enforcer, "tool.call", name, decision)
 
 
 def model(where: Scope | None, provider: str | None, name: str | None) -> None:
     """Ask before a model is."""
     enforcer = None if where is None else _of.get(where.recording)
-    if enforcer is not None:
-        enforcer.spent.model_calls += 1
-        check(where, "model.use", f"{provider or '?'}/{name or '?'}")
+    if where is not None and enforcer is not None:
+        asked = f"{provider or '?'}/{name or '?'}"
+        _hold(where, enforcer, "model.use", asked, enforcer.decide_call("model.use", asked, "model_calls"))
 
 
 def answered(recording: Recording, provider: str | None, name: str | None, usage: Any) -> None:
@@ -174,7 +224,7 @@ def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
         return
     from playhead.capture import dialects
 
-    check(where, "net.connect", str(resources.host_of(url)))
+    check(where, "net.connect", str(hosts.host_of(url)))
     found = dialects.find(method, url)
     if found is not None:
         model(where, found[1], _model_of(found[0], url, body))
@@ -185,12 +235,24 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    known = sorted(_names.get(resources.host_of(target).name, ())) if what == "socket.connected" else ()
-    for capability, names in needed(what, target, detail, known):
-        decision = enforcer.decide(capability, names)
-        _tell(where, enforcer, capability, names[0], decision, None)
-        if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-            raise _denial(EffectDenied, capability, names[0], decision)
+    known = _other_names(target) if what == "socket.connected" else ()
+    try:
+        wanted = needed(what, target, detail, known)
+        decided = [(capability, names[0], enforcer.decide(capability, names)) for capability, names in wanted]
+        if what == "process.started" and not children.passing_on() and commands.is_python(detail.get("argv", ())):
+            decided = [(name, on, one._replace(reason=one.reason or _UNHELD)) for name, on, one in decided]
+    except Exception as problem:
+        cannot_ask(problem)
+        raise
+    for capability, name, decision in decided:
+        _hold(where, enforcer, capability, name, decision, kind=EffectDenied)
+
+
+def cannot_ask(problem: Exception) -> None:
+    """Raise where a policy is enforced and it cannot be seen what is about to be done."""
+    if is_enforced(scope.live()):
+        said = f"the policy cannot be asked, since it cannot be seen what this does: {problem}"
+        raise EffectDenied(said, rule="unseen", reason=said) from problem
 
 
 def _tell(
@@ -246,11 +308,15 @@ def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
 
 def _install() -> None:
     """Learn which addresses hosts have, and ask before one is looked up."""
+    global _getaddrinfo
     import socket
 
     if not _patches.done:
+        _getaddrinfo = socket.getaddrinfo
         audit.listen("socket.getaddrinfo", _looked_up)
         _patches.replace(socket, "getaddrinfo", _remembering)
+        _patches.replace(socket, "gethostbyname", _remembering_one)
+        _patches.replace(socket, "gethostbyname_ex", _remembering_one)
 
 
 def uninstall() -> None:
@@ -267,17 +333,52 @@ def _looked_up(args: tuple[Any, ...]) -> None:
     if where is None or where.recording not in _of or not isinstance(host, (str, bytes)) or not port:
         return
     name = os.fsdecode(host)
+    if not name:
+        return  # an address to listen at
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
-    effect(where, "socket.connected", str(resources.host_of(name)._replace(port=number)), {})
+    effect(where, "socket.connected", str(hosts.host_of(name)._replace(port=number)), {})
+
+
+def _other_names(target: str) -> list[str]:
+    """Return how else the host is called that a connection leads to: C looks up a name without telling anybody."""
+    if target.startswith(("/", "@")):
+        return []
+    host = hosts.connected_to(target)
+    found = {host.name} if hosts.address_of(host.name) is not None else {host.name, *_addresses(host.name)}
+    return sorted({*found, *(name for one in found for name in _names.get(one, ()))} - {host.name})
+
+
+def _addresses(name: str) -> set[str]:
+    assert _getaddrinfo is not None, "a policy is in force"
+    try:
+        found = _getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        return set()  # and nobody can connect to it
+    return {hosts.host_of(str(address[0])).name for *_, address in found}
+
+
+def _remember(host: Any, addresses: Iterable[Any]) -> None:
+    if isinstance(host, (str, bytes)) and host:
+        name = hosts.host_of(os.fsdecode(host)).name
+        for address in addresses:
+            _names.setdefault(hosts.host_of(str(address)).name, set()).add(name)
 
 
 def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
     def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         found = original(host, port, *args, **options)
-        if isinstance(host, (str, bytes)) and host:
-            name = resources.host_of(os.fsdecode(host)).name
-            for *_, address in found:
-                _names.setdefault(resources.host_of(str(address[0])).name, set()).add(name)
+        _remember(host, (address[0] for *_, address in found))
         return found
 
     return getaddrinfo
+
+
+def _remembering_one(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gethostbyname(host: Any) -> Any:
+        found = original(host)
+        _remember(host, [found] if isinstance(found, str) else found[2])
+        return found
+
+    return gethostbyname

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from playhead.event.envelope import Event
-from playhead.policy import resources
+from playhead.policy import hosts
 from playhead.policy.capabilities import needed
 from playhead.policy.rules import Decision, Rules, Spent, decide, decide_any
 
@@ -47,22 +47,22 @@ def asked_of(events: Sequence[Event]) -> Iterator[Asked]:
             for capability, found in needed(what, target, data.get("detail"), names):
                 yield Asked(event.seq, capability, found)
         if (url := _url(event)) is not None:
-            yield Asked(event.seq, "net.connect", [str(resources.host_of(url))])
+            yield Asked(event.seq, "net.connect", [str(hosts.host_of(url))])
 
 
 class _Requests:
     """Where the requests of a run went, by lane: a connection is recorded with its address alone."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self._by_lane: dict[str, list[tuple[int, resources.Host]]] = {}
+        self._by_lane: dict[str, list[tuple[int, hosts.Host]]] = {}
         for event in events:
             if (url := _url(event)) is not None:
-                self._by_lane.setdefault(event.lane, []).append((event.seq, resources.host_of(url)))
+                self._by_lane.setdefault(event.lane, []).append((event.seq, hosts.host_of(url)))
 
     def around(self, event: Event) -> list[str]:
         """Return the hosts of the requests before and after a connection, where they have its port."""
         asked = self._by_lane.get(event.lane, [])
-        port = resources.host_of(str(event.data.get("target"))).port
+        port = hosts.host_of(str(event.data.get("target"))).port
         at = bisect_left(asked, (event.seq,))
         return sorted({host.name for _, host in asked[max(0, at - 1) : at + 1] if host.port == port})
 

@@ -7,6 +7,7 @@ not name is denied. Deciding proves nothing about what happens after: it is a gu
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,19 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from playhead.errors import ConfigError
-from playhead.policy import resources
-from playhead.policy.resources import Host
+from playhead.policy import commands, hosts, patterns, pushes, resources
+from playhead.policy.hosts import Host
 
 FILE = "playhead.policy.toml"
 KNOWN = ("fs.write", "fs.delete", "process.exec", "net.connect", "tool.call", "model.use", "git.push")
-LIMITS = ("tokens", "cost", "model_calls", "tool_calls", "seconds")
+# What is denied once a limit is reached; None for everything.
+LIMITS = {
+    "tokens": "model.use",
+    "cost": "model.use",
+    "model_calls": "model.use",
+    "tool_calls": "tool.call",
+    "seconds": None,
+}
 _EFFECTS = ("deny", "ask", "allow")  # in the order in which they count
 _CAPABILITY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _TOP = ("version", "mode", "capabilities", "limits")
@@ -39,7 +47,7 @@ class Decision(NamedTuple):
 
 @dataclass
 class Spent:
-    """What a run has used so far, for the limits of a policy."""
+    """What a run has used so far, for the limits of a policy; calls that were denied are none."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -58,13 +66,14 @@ class Rules:
     root: str = ""  # the folder that relative paths are in
     source: str = ""  # the file
     digest: str = ""  # of what it said
+    search: str = ""  # where programs were looked for when it was read: an agent may change its PATH
 
     def as_snapshot(self) -> dict[str, Any]:
         """Return what is kept with a run, and rules it from then on."""
         capabilities = {
             name: {how: list(rules) for how, rules in table.items()} for name, table in self.capabilities.items()
         }
-        policy = {name: getattr(self, name) for name in ("root", "source", "digest")}
+        policy = {name: getattr(self, name) for name in ("root", "source", "digest", "search")}
         return {"mode": self.mode, "policy": {"capabilities": capabilities, "limits": dict(self.limits), **policy}}
 
 
@@ -87,6 +96,14 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{source} cannot be read: {problem}") from None
     problems = list(_problems(table))
+    if not problems:
+        problems = [
+            f'capabilities."{name}": {how} {pattern!r} can never fit: {why}'
+            for name, rules in _capabilities(table.get("capabilities", {})).items()
+            for how, given in rules.items()
+            for pattern in given
+            if (why := patterns.problem_of(name, pattern)) is not None
+        ]
     if problems:
         more = "".join(f"\n  {problem}" for problem in problems[1:10])
         raise ConfigError(f"{source}: {problems[0]}{more}", hint="docs/guides/policy.md says what a policy may have.")
@@ -97,6 +114,7 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
         root=root,
         source=source,
         digest=hashlib.sha256(raw).hexdigest(),
+        search=os.environ.get("PATH") or os.defpath,
     )
 
 
@@ -116,29 +134,32 @@ def of_snapshot(snapshot: Any) -> Rules | None:
         root=str(policy.get("root", "")),
         source=str(policy.get("source", "")),
         digest=str(policy.get("digest", "")),
+        search=str(policy.get("search", "")),
     )
 
 
 def find(folder: Path, named: str = FILE) -> Rules | None:
     """Return the policy of a folder: the file that a setting names; None where that is the usual one and not there."""
     path = folder / os.path.expanduser(named)
-    return None if named == FILE and not path.is_file() else load(path)
+    return None if named == FILE and not os.path.lexists(path) else load(path)  # a link to nothing is an error
 
 
 def decide(rules: Rules, capability: str, resource: str | None, *, spent: Spent | None = None) -> Decision:
     """Say whether a capability may be used on a resource. This is the one place where that is decided."""
-    over = _over(rules.limits, spent) if spent is not None else None
+    over = _over(rules.limits, capability, spent) if spent is not None else None
     if over is not None:
         return over
     table = rules.capabilities.get(capability)
     if table is None:
         return Decision("deny", "default", f"the policy does not name {capability}")
-    thing = _thing(capability, resource or "", rules.root)
+    thing = _thing(capability, resource or "", rules)
     for how in _EFFECTS:
         for pattern in table.get(how, ()):
             if thing.fits(pattern, any_case=how != "allow"):
                 if how == "allow" and thing.has_other_names and not _allows_all(table):
                     return Decision("deny", f"{capability} hard link", "the file has other names, and they are unknown")
+                if how == "allow" and (why := thing.unheld_by(pattern)) is not None:
+                    return Decision("deny", f"{capability} unheld", why)
                 return Decision(how, f"{capability} {how} {pattern}")  # type: ignore[arg-type]
     return Decision("deny", f"{capability} default", f"nothing allows {capability} on {thing.name}")
 
@@ -158,44 +179,67 @@ class _Thing(NamedTuple):
 
     name: str
     capability: str
-    root: str
+    rules: Rules
     host: Host | None = None
     has_other_names: bool = False
 
     def fits(self, pattern: str, *, any_case: bool) -> bool:
+        """Say whether a pattern means it; in any case where it forbids."""
+        root = self.rules.root
         if self.capability.startswith("fs."):
-            return resources.fits_path(pattern, self.name, self.root, any_case=any_case)
+            return resources.fits_path(pattern, self.name, root, any_case=any_case)
         if self.host is not None:
-            return resources.fits_host(pattern, self.host)
+            return hosts.fits_host(pattern, self.host, forbids=any_case)
+        if self.capability == "net.connect" and pattern.startswith(f"{hosts.UNIX}/"):
+            path = self.name.removeprefix(hosts.UNIX)
+            return resources.fits_path(pattern.removeprefix(hosts.UNIX), path, root, any_case=any_case)
         if self.capability == "process.exec":
-            return resources.fits_command(pattern, self.name)
+            return commands.fits_command(pattern, self.name, root=root, search=self.rules.search, forbids=any_case)
+        if self.capability == "git.push" and any_case and self.name == pushes.UNKNOWN:
+            return True  # it may go where it is forbidden to
         if self.capability == "model.use":  # `openai/gpt-5`: with or without who provides it
             names = (self.name, self.name.partition("/")[2])
             return any(resources.fits_text(pattern, name, any_case=any_case) for name in names if name)
         return resources.fits_text(pattern, self.name, any_case=any_case)
 
+    def unheld_by(self, pattern: str) -> str | None:
+        """Say why a command is denied although a pattern allows it: a policy does not hold in what it starts."""
+        found = commands.unheld(commands.words_of(self.name)) if self.capability == "process.exec" else None
+        if found is None or commands.names_option(pattern, found[1]):
+            return None
+        program, by = found
+        return (
+            f"{program} {by} does not load Playhead, so no policy would hold in it; "
+            f"start it without, or name the option in what is allowed"
+        )
 
-def _thing(capability: str, resource: str, root: str) -> _Thing:
+
+def _thing(capability: str, resource: str, rules: Rules) -> _Thing:
     if capability.startswith("fs."):
-        path = resources.path_of(resource, root, itself=capability == "fs.delete")
-        return _Thing(path, capability, root, has_other_names=resources.has_other_names(path))
+        path = resources.path_of(resource, rules.root, itself=capability == "fs.delete")
+        return _Thing(path, capability, rules, has_other_names=resources.has_other_names(path))
     if capability == "process.exec":
-        return _Thing(resources.command_of(resources.words_of(resource)), capability, root)
-    if capability == "net.connect" and not resource.startswith("unix:"):
-        host = resources.host_of(resource)
-        return _Thing(str(host), capability, root, host)
-    return _Thing(resource, capability, root)
+        return _Thing(commands.command_of(commands.words_of(resource)), capability, rules)
+    if capability == "net.connect" and resource.startswith(f"{hosts.UNIX}/"):
+        path = resources.path_of(resource.removeprefix(hosts.UNIX), rules.root)
+        return _Thing(hosts.UNIX + path, capability, rules)
+    if capability == "net.connect" and not resource.startswith(hosts.UNIX):
+        host = hosts.host_of(resource)
+        return _Thing(str(host), capability, rules, host)
+    return _Thing(resource, capability, rules)
 
 
 def _allows_all(table: Mapping[str, tuple[str, ...]]) -> bool:
     return not table.get("deny") and not table.get("ask") and bool({"**", "/**"} & set(table.get("allow", ())))
 
 
-def _over(limits: Mapping[str, float], spent: Spent) -> Decision | None:
+def _over(limits: Mapping[str, float], capability: str, spent: Spent) -> Decision | None:
+    """Deny what a limit is about once that is reached, and say what else it is about."""
     for name, most in limits.items():
         used = getattr(spent, name)
-        if used > most:
-            return Decision("deny", f"limits.{name}", f"{used:g} of {most:g} {name} are used")
+        if LIMITS[name] in (None, capability) and used >= most:
+            what = "nothing more is allowed" if LIMITS[name] is None else f"no more {capability} is allowed"
+            return Decision("deny", f"limits.{name}", f"{used:.12g} of {most:.12g} {name} are used: {what} in this run")
     return None
 
 
@@ -228,8 +272,8 @@ def _problems(table: Mapping[str, Any]) -> Any:
     for name, value in limits.items():
         if name not in LIMITS:
             yield f"there is no limit {name!r}; there are {', '.join(LIMITS)}"
-        elif type(value) not in (int, float) or value < 0:
-            yield f"limits.{name} must be a number, and not {value!r}"
+        elif type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+            yield f"limits.{name} must be a number from 0 on, and not {value!r}; leave it out for no limit"
 
 
 def _problems_of(name: Any, rules: Any) -> Any:
