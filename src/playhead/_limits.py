@@ -53,6 +53,11 @@ FILES_BYTES_MAX: Final = 512 * 1024 * 1024  # of all files that one process of a
 FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a database
 FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
+# Policy
+POLICY_COMMANDS_MAX: Final = 64  # that are looked for inside one command: behind `env`, in the text of a shell
+POLICY_ALIASES_MAX: Final = 8  # of git that lead to one another
+POLICY_GIT_CONFIG_BYTES_MAX: Final = 256 * 1024  # of a file in which aliases of git are looked for
+
 # Effects
 POLICY_FOLDER_MAX: Final = 10_000  # files in a folder that is renamed, each of which a policy is asked about
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …

@@ -13,7 +13,7 @@ import pytest
 
 import playhead
 from playhead.errors import ConfigError, EffectDenied, PolicyDenied
-from playhead.policy.resources import host_of
+from playhead.policy.hosts import host_of
 from playhead.policy.rules import FILE
 from playhead.testing import ScriptedProvider
 

@@ -56,3 +56,44 @@ def test_a_policy_is_tested_against_what_was_recorded(ask, store):
     assert said.out.startswith("2 of 4 would have been denied in 1 run")
     assert ask("policy", "test", run, "--since", "1h", "--policy", "strict.toml").code == 2
     assert ask("policy", "test", "--policy", "nothing.toml").code == 2
+
+
+def test_limits_are_held_against_what_a_run_used(ask, store):
+    with playhead.record("r", store=store) as run:
+        for _ in range(3):
+            with playhead.model_call(provider="mine", model="m") as call:
+                call.respond("x", usage={"input": 1000, "output": 0})
+            playhead.note("between")
+    Path("playhead.toml").write_text('[prices."m"]\ninput = 1000\noutput = 1\n')
+    allowed = 'mode = "enforce"\n[capabilities."model.use"]\nallow = ["*"]\n[limits]\n'
+    for limit, denied in (("cost = 1.5", 1), ("cost = 3", 0), ("tokens = 1000", 2), ("model_calls = 1", 2)):
+        Path(FILE).write_text(allowed + limit)
+        found = ask("policy", "test", run.id, "--json").json["runs"][0]
+        assert [one["rule"] for one in found["denied"]] == [f"limits.{limit.split()[0]}"] * denied, limit
+
+
+def test_what_is_probably_not_meant_is_said(ask, store):
+    Path(FILE).write_text(
+        '[capabilities."fs.wite"]\nallow = ["a"]\n[capabilities."process.exec"]\nallow = ["no-such-program *"]\n'
+        '[capabilities."tool.call"]\nallow = ["save"]\ndeny = ["save"]\n'
+    )
+    said = ask("policy", "check")
+    assert said.code == 0
+    assert "was 'fs.write' meant?" in said.out
+    assert "no program 'no-such-program'" in said.out
+    assert "since deny has it too" in said.out
+    assert len(ask("policy", "check", "--json").json["doubts"]) == 3
+
+
+def test_what_can_never_fit_is_an_error(ask, store):
+    for capability, pattern, told in (
+        ("net.connect", "https://api.example.com/v1", "write 'api.example.com:443'"),
+        ("fs.write", "file:///etc", "a path has no scheme"),
+        ("tool.call", "", "it is empty"),
+    ):
+        Path(FILE).write_text(f'[capabilities."{capability}"]\nallow = ["{pattern}"]\n')
+        said = ask("policy", "check")
+        assert said.code == 1
+        assert told in said.err
+    Path(FILE).write_text("[limits]\ncost = nan\n")
+    assert "must be a number from 0 on" in ask("policy", "check").err

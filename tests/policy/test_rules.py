@@ -109,14 +109,25 @@ def test_models_are_named_with_or_without_their_provider(tmp_path: Path) -> None
     ] == ["allow", "allow", "deny"]
 
 
-def test_limits_deny_once_they_are_passed(tmp_path: Path) -> None:
-    found = policy('[capabilities."tool.call"]\nallow = ["*"]\n[limits]\ntokens = 100\nmodel_calls = 2\n', tmp_path)
-    assert decide(found, "tool.call", "x", spent=Spent(tokens=100)).decision == "allow"
-    decision = decide(found, "tool.call", "x", spent=Spent(tokens=101))
-    assert (decision.decision, decision.rule, decision.reason) == (
-        "deny",
-        "limits.tokens",
-        "101 of 100 tokens are used",
+def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None:
+    found = policy(
+        '[capabilities]\n"tool.call" = {allow = "*"}\n"model.use" = {allow = "*"}\n'
+        "[limits]\ntokens = 100\ntool_calls = 2\nseconds = 60\n",
+        tmp_path,
+    )
+
+    def asked(capability: str, spent: Spent) -> tuple[str, str]:
+        decision = decide(found, capability, "x", spent=spent)
+        return decision.decision, decision.rule
+
+    assert asked("model.use", Spent(tokens=99)) == ("allow", "model.use allow *")
+    assert asked("model.use", Spent(tokens=100)) == ("deny", "limits.tokens")
+    assert asked("tool.call", Spent(tokens=100)) == ("allow", "tool.call allow *")
+    assert asked("tool.call", Spent(tool_calls=2)) == ("deny", "limits.tool_calls")
+    assert asked("model.use", Spent(tool_calls=2)) == ("allow", "model.use allow *")
+    assert asked("tool.call", Spent(seconds=60)) == asked("model.use", Spent(seconds=60)) == ("deny", "limits.seconds")
+    assert decide(found, "model.use", "x", spent=Spent(tokens=101)).reason == (
+        "101 of 100 tokens are used: no more model.use is allowed in this run"
     )
 
 

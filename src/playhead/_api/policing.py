@@ -8,9 +8,13 @@ from pathlib import Path
 from playhead import settings as settings_module
 from playhead._api.reading import Run
 from playhead.errors import ConfigError, NotComparable, PlayheadError
+from playhead.event.envelope import Event
 from playhead.policy import rules
 from playhead.policy.backtest import Backtest, backtest
 from playhead.policy.rules import Rules
+from playhead.store.price_list import price_list_of
+from playhead.views.facts import Facts
+from playhead.views.prices import Bill
 
 
 def policy_here(named: str | None = None) -> Rules:
@@ -30,6 +34,20 @@ def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:
     """Say of each run what a policy would have denied."""
     for run in runs:
         try:
-            yield backtest(policy, run.id, list(run.events()))
+            events = list(run.events())
+            yield backtest(policy, run.id, events, _costs(run, events) if "cost" in policy.limits else None)
         except PlayheadError as problem:
             raise NotComparable(f"{run.id} cannot be read to its end: {problem.message}") from problem
+
+
+def _costs(run: Run, events: Iterable[Event]) -> dict[int, float]:
+    """Return what the answers of models cost, by their seq; nothing for a model without a price."""
+    sold, facts, found = price_list_of(run.store), Facts(), dict[int, float]()
+    for event in events:
+        bill = Bill(sold)
+        for fact in facts.take(event):
+            if fact.kind == "model":
+                fact.charge(bill)
+        if bill.amount is not None:
+            found[event.seq] = bill.amount
+    return found

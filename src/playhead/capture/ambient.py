@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _TOLD = "playhead"  # where lanes_processes.py tells, among what multiprocessing tells a child
 RUN_VARIABLE = "PLAYHEAD_RUN"  # set by `playhead record`: the run that the started program belongs to
+_UNHELD = 120  # the exit code of a Python that cannot be held to a policy
 _INTERRUPTED = -2  # as an exit code: Python ends itself with SIGINT
 AMBIENT_VARIABLE = "PLAYHEAD_AMBIENT"  # the setting; "0" is set by `playhead record` where it shall not be
 
@@ -149,15 +150,21 @@ def _tell(report: str, text: str) -> None:
         pass  # the launcher is gone, and nobody counts any more
 
 
-def _or_none(report: str, opening: Callable[[], Any]) -> Any:
-    """Return what was opened; None where that cannot be, and the launcher is told why."""
+def _or_none(given: Handed, opening: Callable[[], Any]) -> Any:
+    """Return what was opened; None where that cannot be, and the launcher is told why.
+
+    Where a policy is enforced the process ends: nobody would ask it.
+    """
     try:
         return opening()
-    except Refused:
-        return None
     except Exception as problem:
         why = " ".join(str(getattr(problem, "message", problem)).split())
-        _tell(report, "\t".join(("not attached", sys.version.split()[0], sys.executable, why)) + "\n")
+        if given.held or not isinstance(problem, Refused):
+            _tell(given.report, "\t".join(("not attached", sys.version.split()[0], sys.executable, why)) + "\n")
+        if given.held:
+            told = f"playhead: a policy is enforced that this Python cannot be held to, so it does not run: {why}\n"
+            os.write(2, told.encode(errors="replace"))
+            os._exit(_UNHELD)
         return None
 
 
@@ -171,7 +178,7 @@ def _wait_for_events(given: Handed) -> None:
         origin["at"] = int(given.at)
 
     def opening() -> Any:
-        recording = _or_none(given.report, lambda: _open_child(origin))
+        recording = _or_none(given, lambda: _open_child(origin))
         if recording is not None:
             if tap is not None:
                 reads.hand_over(tap, recording)
@@ -241,7 +248,7 @@ class _Spawned:
         """Record into the run of the parent from now on."""
         given = self._given.by(told["run"], os.getpid())
         children.pass_on(given)
-        recording = _or_none(given.report, lambda: _join_told(told))
+        recording = _or_none(given, lambda: _join_told(told))
         if recording is None:
             return
         lane = scope.Lane(told["lane"], recording.tap)
@@ -272,6 +279,7 @@ def _is_part(module: str) -> bool:
 def _open_child(origin: dict[str, Any]) -> Any:
     import dataclasses
 
+    from playhead.capture import enforcing
     from playhead.capture.naming import program_name
     from playhead.capture.opening import open_recording
     from playhead.capture.request import Envelope
@@ -280,7 +288,9 @@ def _open_child(origin: dict[str, Any]) -> Any:
 
     # The parent's run knows the code that it began with; to ask git again would start processes in the program's name.
     settings = dataclasses.replace(_settings(), git=False)
-    recording = open_recording(FileStore(settings.store_root()), settings)
+    store = FileStore(settings.store_root())
+    rules = enforcing.kept(store, origin["run"])  # whatever folder it runs in, and whatever the file says by now
+    recording = open_recording(store, settings, rules=enforcing.OF_FOLDER if rules is None else rules)
     argv = list(sys.orig_argv)
     name = program_name(argv)
     asked = Envelope(name, {"argv": argv}).as_dict()

@@ -31,7 +31,7 @@ class Heard:
 class Attachment:
     """The launcher's side of attaching."""
 
-    def __init__(self, ear: str, rules: str, seed: str, hidden: str, run: Path, plan: str = "") -> None:
+    def __init__(self, ear: str, rules: str, seed: str, hidden: str, run: Path, plan: str, *, held: bool) -> None:
         # In the store, so that a launcher that is killed leaves nothing elsewhere. A path that cannot be handed on is
         # of no use to anybody.
         place = None if os.pathsep in str(run) else run.absolute()
@@ -50,6 +50,7 @@ class Attachment:
             seed,
             hidden,
             plan,
+            "policy" if held else "",
             tuple(_packages()),
         )
 

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from playhead import _launched
 from playhead._ids import is_run_id
-from playhead.capture import telling
+from playhead.capture import audit, telling
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
 VARIABLE = "PLAYHEAD_ATTACH"
 SEED = "PYTHONHASHSEED"
+_BY_C = ("os.exec", "os.posix_spawn", "os.system")  # which may hand on the environment of the process
 
 
 class Handed(NamedTuple):
@@ -35,6 +36,7 @@ class Handed(NamedTuple):
     seed: str  # of hashes, which the launcher chose; empty where it was chosen before
     hidden: str  # names of the variables that the launcher has set, and the program is not to see, with commas
     plan: str  # of a replay: the file that says what to answer with; empty where the program meets the world
+    held: str  # not empty where a policy is enforced: a Python that cannot attach does not run
     packages: tuple[str, ...]
     at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
 
@@ -46,13 +48,13 @@ class Handed(NamedTuple):
         known = is_run_id(parent) and process.isdecimal()
         run, number = (parent, int(process)) if known else ("", 0)
         span = at if at.isdecimal() else ""
-        tag, report, _, ear, rules, seed, hidden, plan, *packages = fields
-        return cls(folder, tag, report, run, number, ear, rules, seed, hidden, plan, tuple(packages), span)
+        tag, report, _, ear, rules, seed, hidden, plan, held, *packages = fields
+        return cls(folder, tag, report, run, number, ear, rules, seed, hidden, plan, held, tuple(packages), span)
 
     def value(self) -> str:
         """Return the content of the variable."""
         parent = f"{self.parent}/{self.process}/{self.at}".rstrip("/") if self.parent else ""
-        told = (self.tag, self.report, parent, self.ear, self.rules, self.seed, self.hidden, self.plan)
+        told = (self.tag, self.report, parent, self.ear, self.rules, self.seed, self.hidden, self.plan, self.held)
         return os.pathsep.join((*told, *self.packages))
 
     def by(self, run: str, process: int) -> Handed:
@@ -88,13 +90,24 @@ def pass_on(handed: Handed) -> None:
     """Let every program that is started from now on have this."""
     global _now
     first, _now = _now is None, handed
-    for name, value in handed.variables(os.environ).items():
-        os.putenv(name, value)  # in the environment of the process, and not in `os.environ`
+    _put(())
     if first:
+        for event in _BY_C:
+            audit.listen(event, _put)
         for name, make in (("execve", _execve), ("posix_spawn", _posix_spawn), ("posix_spawnp", _posix_spawn)):
             if hasattr(os, name):
                 _patches.replace(os, name, make)
         _watch.install()
+
+
+def _put(_: tuple[Any, ...]) -> None:
+    """Put it into the environment of the process, and not into `os.environ`; again before C hands that on.
+
+    The program may have set one of the variables meanwhile.
+    """
+    if _now is not None:
+        for name, value in _now.variables(os.environ).items():
+            os.putenv(name, value)
 
 
 def passing_on() -> bool:
@@ -105,6 +118,9 @@ def passing_on() -> bool:
 def stop() -> None:
     """Pass nothing on any more, and restore what was patched."""
     global _now
+    if _now is not None:
+        for event in _BY_C:
+            audit.unlisten(event, _put)
     _now = None
     for name in ("PYTHONPATH", SEED, VARIABLE, *_launched.variables):
         if name in os.environ:

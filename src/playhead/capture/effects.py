@@ -72,14 +72,8 @@ _BETWEEN = (
     "playhead.replay.offline",
     "playhead.replay.overlay",
 )
-_FOLDED = (
-    "attribute.",
-    "file.",
-    "mode.",
-    "owner.",
-    "socket.",
-    "times.",
-)  # what a loop may do very often, and each time the same
+# What a loop may do very often, and each time the same.
+_FOLDED = ("attribute.", "file.", "mode.", "owner.", "socket.", "times.")
 # Audit events of our own, where Python has none: processes of multiprocessing and of uvloop. For files: untold.py.
 _SPAWNED, LOOPED = "playhead.spawned", "playhead.looped"
 
@@ -340,8 +334,9 @@ def _destination(address: Any) -> str:
     if isinstance(address, (str, bytes)):
         name = os.fsdecode(address)
         return "@" + name[1:] if name.startswith("\0") else absolute(name) or name
-    if isinstance(address, tuple) and len(address) >= 2 and isinstance(address[0], str):
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    if isinstance(address, tuple) and len(address) >= 2 and isinstance(address[0], (str, bytes, bytearray)):
+        name = address[0] if isinstance(address[0], str) else os.fsdecode(bytes(address[0]))
+        host = f"[{name}]" if ":" in name else name
         return f"{host}:{address[1]}"
     return str(address)
 

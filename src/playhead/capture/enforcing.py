@@ -6,7 +6,9 @@ again: whoever edits the file meanwhile changes nothing. In mode `observe` all i
 
 from __future__ import annotations
 
+import hashlib
 import os
+import threading
 import time
 import weakref
 from collections.abc import Mapping
@@ -16,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._clock import SystemClock
-from playhead.capture import abandoned, audit, guard, lookups, scope, untold
+from playhead.capture import abandoned, audit, children, guard, lookups, scope, untold
 from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied, Refused
-from playhead.event import kinds
-from playhead.policy import resources, rules
+from playhead.event import envelope, kinds
+from playhead.policy import commands, hosts, rules
 from playhead.policy.capabilities import needed
 from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent
@@ -39,6 +41,7 @@ _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
 _listens = False
+_UNHELD = "the policy does not hold in what it starts: a Python is held to it under `playhead record` only"
 
 
 class Enforcer:
@@ -49,6 +52,7 @@ class Enforcer:
         self.rules = policy
         self.spent = Spent()
         self._begun = time.monotonic()
+        self._lock = threading.Lock()
         self._prices: PriceList | None = None
         if "cost" in policy.limits:
             from playhead.store.price_list import PriceList
@@ -65,6 +69,14 @@ class Enforcer:
         if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
+
+    def decide_call(self, capability: str, name: str, counter: str) -> Decision:
+        """Decide about a call, and count it where it will be made: one that is stopped is none."""
+        with self._lock:  # or two threads would both be the last that is allowed
+            decision = self.decide(capability, [name])
+            if decision.decision == "allow" or self.rules.mode == "observe":
+                setattr(self.spent, counter, getattr(self.spent, counter) + 1)
+        return decision
 
     def count(self, decided: tuple[str | None, ...]) -> int:
         """Return how often the same was decided in one place."""
@@ -97,6 +109,8 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
 
 def insist(problem: Exception) -> None:
     """Raise where a run could not be opened that a policy was to be enforced in: without it nobody would ask."""
+    if isinstance(problem, PolicyDenied):
+        raise problem
     try:
         named = settings_module.load().policy
     except ConfigError:
@@ -108,13 +122,34 @@ def insist(problem: Exception) -> None:
 
 
 def kept(store: Store, run: str) -> Rules | None:
-    """Return the policy that was kept with a run; None where it had none."""
+    """Return the policy that was kept with a run; None where it had none.
+
+    PolicyDenied where the run began with one that is enforced, and what is kept is not that.
+    """
     import orjson
 
+    first = next(iter(store.lines(run)), None)
+    began = envelope.parse(first).data.get("policy") if first is not None else None
+    declared: dict[str, Any] = began if isinstance(began, dict) else {}
     try:
-        return rules.of_snapshot(orjson.loads(store.file(run, layout.POLICY_SNAPSHOT)))
-    except (PlayheadError, OSError, ValueError):
+        snapshot = store.file(run, layout.POLICY_SNAPSHOT)
+        if hashlib.sha256(snapshot).hexdigest() == declared.get("digest"):
+            return rules.of_snapshot(orjson.loads(snapshot))
+        said = "is not the one that it began with"
+    except (PlayheadError, OSError, ValueError) as problem:
+        said = f"cannot be read: {problem}"
+    if declared.get("mode") != "enforce":
         return None
+    said = f"the policy of {run} is to be enforced, and what is kept of it ({layout.POLICY_SNAPSHOT}) {said}"
+    raise PolicyDenied(said, capability="run.start", rule="snapshot", reason=said)
+
+
+def refuse_uncaptured(recording: Recording) -> None:
+    """Raise where a policy is to be enforced in a run that sees nothing of what its program does."""
+    policy = policy_of(recording)
+    if policy is not None and policy.mode == "enforce":
+        said = "its policy is to be enforced, and with capture=False nobody sees what to ask about"
+        raise PolicyDenied(said, capability="run.start", rule="uncaptured", reason=said)
 
 
 def policy_of(recording: Recording) -> Rules | None:
@@ -135,10 +170,23 @@ def check(
     if where is None or enforcer is None:
         return None
     decision = enforcer.decide(capability, list(names) or [""])
-    _tell(where, enforcer, capability, names[0] if names else None, decision, context)
-    if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(PolicyDenied, capability, names[0] if names else None, decision)
+    _hold(where, enforcer, capability, names[0] if names else None, decision, context)
     return decision
+
+
+def _hold(
+    where: Scope,
+    enforcer: Enforcer,
+    capability: str,
+    resource: str | None,
+    decision: Decision,
+    context: Mapping[str, Any] | None = None,
+    kind: type[PolicyDenied] = PolicyDenied,
+) -> None:
+    """Record a decision, and raise where it is no and is enforced."""
+    _tell(where, enforcer, capability, resource, decision, context)
+    if decision.decision != "allow" and enforcer.rules.mode == "enforce":
+        raise _denial(kind, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -151,16 +199,16 @@ def tool(where: Scope, name: str) -> None:
     """Ask before a tool is called."""
     enforcer = _of.get(where.recording)
     if enforcer is not None:
-        enforcer.spent.tool_calls += 1
-        check(where, "tool.call", name)
+        decision = enforcer.decide_call("tool.call", name, "tool_calls")
+        _hold(where, enforcer, "tool.call", name, decision)
 
 
 def model(where: Scope | None, provider: str | None, name: str | None) -> None:
     """Ask before a model is."""
     enforcer = None if where is None else _of.get(where.recording)
-    if enforcer is not None:
-        enforcer.spent.model_calls += 1
-        check(where, "model.use", f"{provider or '?'}/{name or '?'}")
+    if where is not None and enforcer is not None:
+        asked = f"{provider or '?'}/{name or '?'}"
+        _hold(where, enforcer, "model.use", asked, enforcer.decide_call("model.use", asked, "model_calls"))
 
 
 def answered(recording: Recording, provider: str | None, name: str | None, usage: Any) -> None:
@@ -176,7 +224,7 @@ def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
         return
     from playhead.capture import dialects
 
-    check(where, "net.connect", str(resources.host_of(url)))
+    check(where, "net.connect", str(hosts.host_of(url)))
     found = dialects.find(method, url)
     if found is not None:
         model(where, found[1], _model_of(found[0], url, body))
@@ -190,9 +238,13 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     known = lookups.names_of(target) if what == "socket.connected" else ()
     for need in needed(what, target, detail, known):
         decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
-        _tell(where, enforcer, need.capability, need.names[0], decision, None)
-        if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-            raise _denial(EffectDenied, need.capability, need.names[0], decision)
+        if (
+            need.capability == "process.exec"
+            and not children.passing_on()
+            and commands.is_python(detail.get("argv", ()))
+        ):
+            decision = decision._replace(reason=decision.reason or _UNHELD)
+        _hold(where, enforcer, need.capability, need.names[0], decision, kind=EffectDenied)
 
 
 def unjudged(capability: str, resource: Any, problem: Exception) -> None:
@@ -285,5 +337,7 @@ def _looked_up(args: tuple[Any, ...]) -> None:
     if where is None or where.recording not in _of or not isinstance(host, (str, bytes)) or not port:
         return
     name = os.fsdecode(host)
+    if not name:
+        return  # an address to listen at
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
-    effect(where, "socket.connected", str(resources.host_of(name)._replace(port=number)), {})
+    effect(where, "socket.connected", str(hosts.host_of(name)._replace(port=number)), {})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.capture import forks, guard, lanes
 from playhead.capture.scope import Lane, Scope, ambient, ambient_lane, current, place
+from playhead.errors import PolicyDenied
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -63,6 +64,8 @@ def _join(told: Told) -> Recording | None:
         return None
     try:
         found = join(told)
+    except PolicyDenied:
+        raise  # without the run nobody would ask its policy
     except Exception as problem:
         guard.give_up(problem, "work in another process is not recorded", strict=False)
         return None

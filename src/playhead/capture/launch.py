@@ -98,7 +98,9 @@ def _recorded(
     told = _told(recording)
     hidden = ",".join(name for name in told if name not in os.environ)
     plan = "" if again is None else again.plan
-    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, hidden, _path(recording), plan)
+    policy = enforcing.policy_of(recording)
+    held = policy is not None and policy.mode == "enforce"
+    attachment = Attachment(ear.handed, handed_on(recording.settings), seed, hidden, _path(recording), plan, held=held)
     around = dict(os.environ) if again is None else _as_recorded(again.variables)
     try:
         variables = {**around, **told, RUN_VARIABLE: recording.id, **attachment.variables(around)}

@@ -1,27 +1,34 @@
 """Remember which addresses hosts have: a connection is seen by the number that it goes to, a request names a host.
 
-Only what the program itself looks up is known, by `socket.getaddrinfo`, which nearly everything uses that is Python.
+Only what the program itself looks up is remembered, by the functions of `socket`, which nearly everything uses that is
+Python. A socket that is given a name has C look it up, which tells nobody: then it is looked up here as well.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 from playhead import _limits
 from playhead.capture.patches import Patches
-from playhead.policy import resources
+from playhead.policy import hosts
 
 _patches = Patches()
 _names: dict[str, set[str]] = {}  # by address
+_getaddrinfo: Callable[..., Any] | None = None  # Python's own
 
 
 def install(socket: ModuleType) -> None:
     """Begin to remember."""
+    global _getaddrinfo
     if not _patches.done:
+        _getaddrinfo = socket.getaddrinfo
         _patches.replace(socket, "getaddrinfo", _remembering)
+        _patches.replace(socket, "gethostbyname", _remembering_one)
+        _patches.replace(socket, "gethostbyname_ex", _remembering_one)
 
 
 def uninstall() -> None:
@@ -31,29 +38,55 @@ def uninstall() -> None:
 
 
 def names_of(place: str) -> list[str]:
-    """Return the hosts that were looked up and lead to an address, `host:port`."""
-    address = resources.host_of(place).name
-    return sorted(_names.get(address, ()))
+    """Return how else the host is called that a connection to `host:port` leads to, as far as that is known."""
+    if place.startswith(("/", "@")):
+        return []
+    name = hosts.connected_to(place).name
+    found = {name, *(_addresses(name) if hosts.address_of(name) is None else ())}
+    return sorted({*found, *(other for one in found for other in _names.get(one, ()))} - {name})
+
+
+def _addresses(name: str) -> set[str]:
+    if _getaddrinfo is None:
+        return set()
+    try:
+        found = _getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        return set()  # and nobody can connect to it
+    return {hosts.host_of(str(address[0])).name for *_, address in found}
 
 
 def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
     def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         found = original(host, port, *args, **options)
-        if isinstance(host, (str, bytes)) and host:
-            name = resources.host_of(os.fsdecode(host)).name
-            for *_, address in found:
-                number = resources.host_of(str(address[0])).name
-                if number != name:
-                    _remember(number, name)
+        _remember(host, (address[0] for *_, address in found))
         return found
 
     return getaddrinfo
 
 
-def _remember(number: str, name: str) -> None:
-    known = _names.get(number)
-    if known is None:
-        if len(_names) >= _limits.LOOKUPS_MAX:
-            _names.pop(next(iter(_names)), None)  # another thread may have been quicker
-        known = _names.setdefault(number, set())
-    known.add(name)
+def _remembering_one(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gethostbyname(host: Any) -> Any:
+        found = original(host)
+        _remember(host, [found] if isinstance(found, str) else found[2])
+        return found
+
+    return gethostbyname
+
+
+def _remember(host: Any, addresses: Iterable[Any]) -> None:
+    if not isinstance(host, (str, bytes)) or not host:
+        return
+    name = hosts.host_of(os.fsdecode(host)).name
+    for address in addresses:
+        number = hosts.host_of(str(address)).name
+        if number == name:
+            continue
+        known = _names.get(number)
+        if known is None:
+            if len(_names) >= _limits.LOOKUPS_MAX:
+                _names.pop(next(iter(_names)), None)  # another thread may have been quicker
+            known = _names.setdefault(number, set())
+        known.add(name)

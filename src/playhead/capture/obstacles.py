@@ -103,10 +103,10 @@ def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None
     if os.path.dirname(name):
         found = os.path.join(folder or "", name)
         return os.path.abspath(found) if _can_run(found) else None
-    variables = os.environ if environment is None else environment
-    search = variables.get("PATH") or variables.get(b"PATH") or os.defpath  # type: ignore[call-overload]
-    for place in os.fsdecode(search).split(os.pathsep):
-        if _can_run(found := os.path.join(place, name)):
+    variables: Mapping[Any, Any] = os.environb if environment is None else environment
+    search = variables.get(b"PATH", variables.get("PATH") if environment is not None else None)
+    for place in os.fsdecode(os.defpath if search is None else search).split(os.pathsep):
+        if _can_run(found := os.path.join(folder or "", place, name)):  # the process is in its folder when it looks
             return os.path.abspath(found)
     return None
 

@@ -180,6 +180,9 @@ class Record(Span):
         if replayed is not None:
             store, self._origin = replayed.store, replayed.origin
         recording = open_recording(store, settings, policy=self._policy, captures=self._capture)
+        if not self._capture and self._origin is None:
+            self.recording = recording  # to be let go of
+            enforcing.refuse_uncaptured(recording)
         if replayed is not None:
             replayed.run = replayed.run or recording.id
         self._role, self.recording = "run", recording

@@ -30,6 +30,8 @@ def begin(recording: Recording, started: kinds.RunStarted) -> None:
         recording.store.put_file(recording.id, layout.POLICY_SNAPSHOT, snapshot)
         started.policy["digest"] = hashlib.sha256(snapshot).hexdigest()
     except OSError as problem:
+        if described["mode"] == "enforce":
+            raise  # whoever joins the run would not know what it is held to
         guard.absorb(problem, recording, layout.POLICY_SNAPSHOT)
     started.context_pack = hashlib.sha256(_EMPTY_PACK).hexdigest()
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from playhead.policy import resources
+from playhead.policy import commands, hosts, pushes
 from playhead.policy.paths import Touch
 
 # What is done to files, but for what has a line of its own below, and whether the name is meant or what it leads to.
@@ -77,14 +77,15 @@ def _of_others(what: str, target: str, detail: dict[str, Any], names: Iterable[s
         return _of_command([target, *(str(word) for word in argv[1:])] if isinstance(argv, list) else [target], detail)
     if what == "socket.connected":
         if target.startswith(("/", "@")):
-            return [("net.connect", [f"unix:{target}"])]
-        host = resources.host_of(target)
+            return [("net.connect", [hosts.UNIX + target])]
+        host = hosts.connected_to(target)
         return [("net.connect", [*(str(host._replace(name=name)) for name in names), str(host)])]
     return []
 
 
 def _of_command(argv: list[str], detail: dict[str, Any]) -> list[tuple[str, list[str]]]:
     cwd = detail.get("cwd")
-    pushed = resources.is_push(argv)
+    folder = cwd if isinstance(cwd, str) else None
+    pushed = pushes.pushed_to(argv, folder)
     push = [] if pushed is None else [("git.push", [pushed])]
-    return [("process.exec", [resources.command_of(argv, cwd if isinstance(cwd, str) else None)]), *push]
+    return [("process.exec", [commands.command_of(argv, folder)]), *push]

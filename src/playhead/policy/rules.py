@@ -7,6 +7,7 @@ not name is denied. Deciding proves nothing about what happens after: it is a gu
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,20 @@ from typing import Any, Literal, NamedTuple
 
 from playhead import _limits
 from playhead.errors import ConfigError
-from playhead.policy import paths, resources
+from playhead.policy import paths, patterns
 from playhead.policy.paths import Touch
-from playhead.policy.resources import Host
+from playhead.policy.things import Thing, thing_of
 
 FILE = "playhead.policy.toml"
 KNOWN = ("fs.write", "fs.delete", "process.exec", "net.connect", "tool.call", "model.use", "git.push")
-LIMITS = ("tokens", "cost", "model_calls", "tool_calls", "seconds")
+# What is denied once a limit is reached; None for everything.
+LIMITS = {
+    "tokens": "model.use",
+    "cost": "model.use",
+    "model_calls": "model.use",
+    "tool_calls": "tool.call",
+    "seconds": None,
+}
 _EFFECTS = ("deny", "ask", "allow")  # in the order in which they count
 _CAPABILITY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _TOP = ("version", "mode", "capabilities", "limits")
@@ -41,7 +49,7 @@ class Decision(NamedTuple):
 
 @dataclass
 class Spent:
-    """What a run has used so far, for the limits of a policy."""
+    """What a run has used so far, for the limits of a policy; calls that were denied are none."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -60,13 +68,14 @@ class Rules:
     root: str = ""  # the folder that relative paths are in
     source: str = ""  # the file
     digest: str = ""  # of what it said
+    search: str = ""  # where programs were looked for when it was read: an agent may change its PATH
 
     def as_snapshot(self) -> dict[str, Any]:
         """Return what is kept with a run, and rules it from then on."""
         capabilities = {
             name: {how: list(rules) for how, rules in table.items()} for name, table in self.capabilities.items()
         }
-        policy = {name: getattr(self, name) for name in ("root", "source", "digest")}
+        policy = {name: getattr(self, name) for name in ("root", "source", "digest", "search")}
         return {"mode": self.mode, "policy": {"capabilities": capabilities, "limits": dict(self.limits), **policy}}
 
 
@@ -89,6 +98,14 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{source} cannot be read: {problem}") from None
     problems = list(_problems(table))
+    if not problems:
+        problems = [
+            f'capabilities."{name}": {how} {pattern!r} can never fit: {why}'
+            for name, rules in _capabilities(table.get("capabilities", {})).items()
+            for how, given in rules.items()
+            for pattern in given
+            if (why := patterns.problem_of(name, pattern)) is not None
+        ]
     if problems:
         more = "".join(f"\n  {problem}" for problem in problems[1:10])
         raise ConfigError(f"{source}: {problems[0]}{more}", hint="docs/guides/policy.md says what a policy may have.")
@@ -99,6 +116,7 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
         root=root,
         source=source,
         digest=hashlib.sha256(raw).hexdigest(),
+        search=os.environ.get("PATH") or os.defpath,
     )
 
 
@@ -118,13 +136,14 @@ def of_snapshot(snapshot: Any) -> Rules | None:
         root=str(policy.get("root", "")),
         source=str(policy.get("source", "")),
         digest=str(policy.get("digest", "")),
+        search=str(policy.get("search", "")),
     )
 
 
 def find(folder: Path, named: str = FILE) -> Rules | None:
     """Return the policy of a folder: the file that a setting names; None where that is the usual one and not there."""
     path = folder / os.path.expanduser(named)
-    return None if named == FILE and not path.is_file() else load(path)
+    return None if named == FILE and not os.path.lexists(path) else load(path)  # a link to nothing is an error
 
 
 def decide(
@@ -141,7 +160,7 @@ def decide(
     Of a file, `touch` says whether its name is meant or what that leads to, and `holds` is the folder whose contents
     go with it. A path with a slash at its end is a folder that is made.
     """
-    over = _over(rules.limits, spent) if spent is not None else None
+    over = _over(rules.limits, capability, spent) if spent is not None else None
     if over is not None:
         return over
     table = rules.capabilities.get(capability)
@@ -149,10 +168,10 @@ def decide(
         return Decision("deny", "default", f"the policy does not name {capability}")
     if capability.startswith("fs."):
         return _decide_file(table, capability, resource or "", rules.root, touch, holds)
-    return _hold(table, _thing(capability, resource or "", rules.root))
+    return _hold(table, thing_of(capability, resource or "", rules.root, rules.search))
 
 
-def _hold(table: Mapping[str, tuple[str, ...]], thing: _Thing) -> Decision:
+def _hold(table: Mapping[str, tuple[str, ...]], thing: Thing) -> Decision:
     """Hold the patterns of a capability against a thing."""
     for how in _EFFECTS:
         for pattern in table.get(how, ()):
@@ -160,6 +179,8 @@ def _hold(table: Mapping[str, tuple[str, ...]], thing: _Thing) -> Decision:
                 if how == "allow" and thing.has_other_names and not _allows_all(table):
                     unknown = "the file has other names, and they are unknown"
                     return Decision("deny", f"{thing.capability} hard link", unknown)
+                if how == "allow" and (why := thing.unheld_by(pattern)) is not None:
+                    return Decision("deny", f"{thing.capability} unheld", why)
                 return Decision(how, f"{thing.capability} {how} {pattern}")  # type: ignore[arg-type]
     return Decision("deny", f"{thing.capability} default", f"nothing allows {thing.capability} on {thing.name}")
 
@@ -179,7 +200,7 @@ def _decide_file(
     decisions = []
     for itself in (touch == "name",) if touch != "both" else (False, True):
         names = tuple(paths.names_of(path, root, itself=itself))
-        thing = _Thing(names[-1], capability, root, names=names, is_folder=path.endswith("/"),
+        thing = Thing(names[-1], capability, root, names=names, is_folder=path.endswith("/"),
                        has_other_names=not itself and paths.has_other_names(names[-1]))  # fmt: skip
         decisions.append(_hold(table, thing))
         if decisions[-1].decision != "allow":
@@ -189,7 +210,7 @@ def _decide_file(
     return decisions[0]
 
 
-def _decide_inside(table: Mapping[str, tuple[str, ...]], folder: _Thing, holds: str) -> Decision | None:
+def _decide_inside(table: Mapping[str, tuple[str, ...]], folder: Thing, holds: str) -> Decision | None:
     """Decide about what a folder holds, whose names begin with that of the folder; None where all is allowed."""
     forbidden = [*table.get("deny", ()), *table.get("ask", ())]
     if not any(paths.reaches(pattern, folder.name, folder.root) for pattern in forbidden) and any(
@@ -202,7 +223,7 @@ def _decide_inside(table: Mapping[str, tuple[str, ...]], folder: _Thing, holds: 
                 many = f"{holds} holds more than {_limits.POLICY_FOLDER_MAX} files, too many to look at"
                 return Decision("deny", f"{folder.capability} folder", many)
             whole = os.path.join(folder.name, name)
-            decision = _hold(table, _Thing(whole, folder.capability, folder.root, names=(whole,)))
+            decision = _hold(table, Thing(whole, folder.capability, folder.root, names=(whole,)))
             if decision.decision != "allow":
                 why = decision.reason or f"{decision.decision} by {decision.rule}"
                 return decision._replace(reason=f"{name} is in it: {why}")
@@ -221,55 +242,17 @@ def decide_any(rules: Rules, capability: str, names: Sequence[str]) -> Decision:
     return decisions[0]
 
 
-class _Thing(NamedTuple):
-    """A resource in its one form, and how patterns are held against it."""
-
-    name: str
-    capability: str
-    root: str
-    host: Host | None = None
-    names: tuple[str, ...] = ()  # of a file: those it has on the way to its one form
-    is_folder: bool = False
-    has_other_names: bool = False
-
-    def fits(self, pattern: str, *, any_case: bool) -> bool:
-        if self.capability.startswith("fs."):
-            return self._is_at(pattern, any_case)
-        if self.host is not None:
-            return resources.fits_host(pattern, self.host)
-        if self.capability == "process.exec":
-            return resources.fits_command(pattern, self.name)
-        if self.capability == "model.use":  # `openai/gpt-5`: with or without who provides it
-            names = (self.name, self.name.partition("/")[2])
-            return any(resources.fits_text(pattern, name, any_case=any_case) for name in names if name)
-        return resources.fits_text(pattern, self.name, any_case=any_case)
-
-    def _is_at(self, pattern: str, any_case: bool) -> bool:
-        if any_case:
-            return any(paths.fits_path(pattern, name, self.root, any_case=True) for name in self.names)
-        return paths.fits_path(pattern, self.name, self.root, any_case=False) or (
-            self.is_folder and paths.means_all_in(pattern, self.name, self.root)
-        )
-
-
-def _thing(capability: str, resource: str, root: str) -> _Thing:
-    if capability == "process.exec":
-        return _Thing(resources.command_of(resources.words_of(resource)), capability, root)
-    if capability == "net.connect" and not resource.startswith("unix:"):
-        host = resources.host_of(resource)
-        return _Thing(str(host), capability, root, host)
-    return _Thing(resource, capability, root)
-
-
 def _allows_all(table: Mapping[str, tuple[str, ...]]) -> bool:
     return not table.get("deny") and not table.get("ask") and bool({"**", "/**"} & set(table.get("allow", ())))
 
 
-def _over(limits: Mapping[str, float], spent: Spent) -> Decision | None:
+def _over(limits: Mapping[str, float], capability: str, spent: Spent) -> Decision | None:
+    """Deny what a limit is about once that is reached, and say what else it is about."""
     for name, most in limits.items():
         used = getattr(spent, name)
-        if used > most:
-            return Decision("deny", f"limits.{name}", f"{used:g} of {most:g} {name} are used")
+        if LIMITS[name] in (None, capability) and used >= most:
+            what = "nothing more is allowed" if LIMITS[name] is None else f"no more {capability} is allowed"
+            return Decision("deny", f"limits.{name}", f"{used:.12g} of {most:.12g} {name} are used: {what} in this run")
     return None
 
 
@@ -302,8 +285,8 @@ def _problems(table: Mapping[str, Any]) -> Any:
     for name, value in limits.items():
         if name not in LIMITS:
             yield f"there is no limit {name!r}; there are {', '.join(LIMITS)}"
-        elif type(value) not in (int, float) or value < 0:
-            yield f"limits.{name} must be a number, and not {value!r}"
+        elif type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+            yield f"limits.{name} must be a number from 0 on, and not {value!r}; leave it out for no limit"
 
 
 def _problems_of(name: Any, rules: Any) -> Any:

@@ -58,7 +58,7 @@ class Ran:
 def _rules(tape: Tape, course: Course) -> enforcing.Given:
     """Return the policy of a replay: that of the run itself; of one that leaves its tape what holds here, if any."""
     kept = enforcing.kept(tape.reader.store, tape.reader.id)
-    if course.needs_network and (Path.cwd() / FILE).is_file():
+    if course.needs_network and os.path.lexists(Path.cwd() / FILE):
         return enforcing.OF_FOLDER
     return kept
 

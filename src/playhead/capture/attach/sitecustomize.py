@@ -26,11 +26,11 @@ if _search:
 
 # What the launcher hands over: for which Python its own packages are, where to say what went wrong, in which process
 # which run is recorded already, the socket on which to tell what is secret, what to redact, the seed of hashes where it
-# was chosen for this run, the names of variables to hide, of a replay the file that says what to answer with, and the
-# folders of those packages.
+# was chosen for this run, the names of variables to hide, of a replay the file that says what to answer with, whether a
+# policy is enforced, and the folders of those packages.
 _handed = os.environ.pop("PLAYHEAD_ATTACH", "").split(os.pathsep)
 
-if len(_handed) > 8:
+if len(_handed) > 9:
     if _handed[5] and os.environ.get("PYTHONHASHSEED") == _handed[5]:
         del os.environ["PYTHONHASHSEED"]
     try:
@@ -40,7 +40,7 @@ if len(_handed) > 8:
 
         _borrowed = type(sys)("_playhead_borrowed")
         _Loader(_borrowed.__name__, os.path.join(os.path.dirname(_folder), "borrowed.py")).exec_module(_borrowed)
-        _borrowed.lend(_handed[0], _handed[8:])
+        _borrowed.lend(_handed[0], _handed[9:])
         if _handed[7]:
             from playhead.replay.attached import attach as _attach
         else:
@@ -64,6 +64,12 @@ if len(_handed) > 8:
             sys.stderr.write("playhead: the replay cannot answer this Python, so it does not run: " + _told + "\n")
             sys.stderr.flush()
             os._exit(120)  # what it asks would be asked of the world
+        if _handed[8]:
+            _told = str(getattr(_problem, "message", _problem))
+            sys.stderr.write("playhead: a policy is enforced that this Python cannot be held to, so it does not run: ")
+            sys.stderr.write(_told + "\n")
+            sys.stderr.flush()
+            os._exit(120)
 
 del sys.modules["sitecustomize"]
 import sitecustomize  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F401

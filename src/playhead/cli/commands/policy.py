@@ -13,6 +13,7 @@ from playhead.cli.arguments import add_run, add_shared
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import symbol
 from playhead.errors import ConfigError, UsageError
+from playhead.policy import patterns
 from playhead.policy.rules import KNOWN, Rules, decide
 from playhead.views import text
 
@@ -68,7 +69,8 @@ def _check(args: argparse.Namespace, out: Output) -> int:
         else:
             out.warn(f"playhead: {problem.message}\n  {problem.hint}")
         return 1
-    document = {"valid": True, **policy.as_snapshot()}
+    doubts = list(patterns.doubts(policy.capabilities, KNOWN, policy.search))
+    document = {"valid": True, "doubts": doubts, **policy.as_snapshot()}
     if out.json:
         out.emit(document)
         return 0
@@ -81,6 +83,8 @@ def _check(args: argparse.Namespace, out: Output) -> int:
     missing = [name for name in KNOWN if name not in policy.capabilities]
     if missing:
         out.styled(("  denied, since it is not named: ", "dim"), ", ".join(missing))
+    for doubt in doubts:
+        out.styled((f"  {'⚠' if out.unicode else '!'} ", "yellow"), one_line(doubt))
     return 0
 
 
