@@ -79,6 +79,7 @@ IMPORT_FILE_BYTES_MAX: Final = 256 * 1024 * 1024  # of a file that is imported, 
 IMPORT_COMMITS_DEFAULT: Final = 1000  # the newest, of those that were asked for; `--limit` changes it
 IMPORT_COMMITS_MAX: Final = 100_000
 IMPORT_GIT_S: Final = 60.0  # in which git must have listed them
+IMPORT_WAIT_S: Final = 60.0  # for another import into the same store
 IMPORT_RUNS_MAX: Final = 20  # that one result of CI, or one commit, is attached to: the newest
 JUNIT_TESTS_MAX: Final = 200_000  # in one file
 JUNIT_DEPTH_MAX: Final = 50  # elements within elements

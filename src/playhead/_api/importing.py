@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, let_go, open_run
+from playhead._api.addenda import adding, importing_alone, let_go, open_run
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
@@ -153,9 +153,10 @@ def import_junit(
         except BadImport as problem:
             raise _not_imported(name, problem) from None
         reports += junit.events(read[-1], job or found.ci.get("job"))
-    imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
     tests = [test for report in read for test in report.tests]
-    imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
+    with importing_alone(store, may_make=not attach_only):
+        imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
+        imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
     return imported, read
 
 
@@ -190,7 +191,8 @@ def import_actions_log(
     if told is not None:
         logs = actions_jobs.apply(logs, told)
     reports = actions_log.events(logs, {"provider": "github-actions", **found.ci})
-    return attach(store, found, reports, "actions-log", attach_only=attach_only), logs
+    with importing_alone(store, may_make=not attach_only):
+        return attach(store, found, reports, "actions-log", attach_only=attach_only), logs
 
 
 def attach(

@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, let_go
+from playhead._api.addenda import adding, importing_alone, let_go
 from playhead._api.importing import begin_import
 from playhead._api.reading import open_index
 from playhead.capture import git
@@ -99,6 +99,13 @@ def import_git(
     if read is None:
         raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     found = GitImported(str(read.repository.root), revisions, len(read.commits), read.older)
+    with importing_alone(store, may_make=make_run):
+        _attach(store, read, found, make_run, progress)
+    return found
+
+
+def _attach(store: FileStore, read: Commits, found: GitImported, make_run: bool, progress: Progress) -> None:
+    """Add commits to the runs that they belong to, and say so."""
     with open_index(store) as index:
         plan, left = _planned(index, read.commits, found)
     for run_id, commits in plan.items():
@@ -114,9 +121,8 @@ def import_git(
             found.problems[run_id] = problem.message
         progress(1)
     if make_run and left:
-        found.made = _make(store, left, read.repository, revisions)
+        found.made = _make(store, left, read.repository, found.revisions)
         found.attached += [Attached(found.made, commit.sha, "range") for commit in left]
-    return found
 
 
 def _planned(
