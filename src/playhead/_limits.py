@@ -54,7 +54,9 @@ FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a databa
 FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
 # Effects
+POLICY_FOLDER_MAX: Final = 10_000  # files in a folder that is renamed, each of which a policy is asked about
 EFFECT_REPEATS_MAX: Final = 10  # of one effect in one span and lane; then the 100th, the 1000th, …
+LOOKUPS_MAX: Final = 65_536  # addresses whose names are remembered: what comes later forgets the first ones
 
 WRITTEN_FILES_MAX: Final = 1000  # that a run has written, of which it is kept at its end what they hold
 WRITTEN_FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # of one of them; of a larger one its size is kept
@@ -166,6 +168,10 @@ DIFFERENCE_EDITS_MAX: Final = 300  # between two lists or texts; with more, what
 DIFFERENCE_WORDS_MAX: Final = 20_000  # or lines, in a text that is compared by them; of a longer one only the ends are
 DIFFERENCE_CHANGES_MAX: Final = 50  # in one question; a container with more is one change
 DIFFERENCE_ARTIFACT_BYTES_MAX: Final = 1024 * 1024  # of an artifact whose text is compared; of a larger one the digest
+DIFFERENCE_ALIKE_MAX: Final = (
+    2_500  # spans of one name times those of the other run, each held against each by what is in them
+)
+DIFFERENCE_ALIKE_NODES_MAX: Final = 256  # of what is in such a span, that is looked at
 DURATION_DIFF_RATIO_MIN: Final = 0.25  # of the longer of two times, from which on `diff --durations` names them
 DURATION_DIFF_US_MIN: Final = 10_000  # and so many microseconds apart: less is noise
 NEAREST_COMPARED_MAX: Final = 64  # recorded questions that are compared with one that is not on the tape

@@ -249,6 +249,31 @@ def test_sarif_has_what_the_schema_requires_and_points_to_the_line(ask, audited,
     assert (levels["undeclared"], levels["write"], levels["gap"]) == ("error", "warning", "note")
 
 
+def test_sarif_gives_addresses_that_are_ones_whatever_the_folder_is_called(ask, audited, store, tmp_path, monkeypatch):
+    copy = tmp_path / "a b#50%:é" / "copy"
+    shutil.copytree(store / "runs" / audited, copy)
+    for folder, begins in ((tmp_path, "a%20b%2350%25%3A%C3%A9/"), (store, "file:///")):
+        monkeypatch.chdir(folder)
+        (run,) = ask("audit", str(copy), "--format", "sarif", "--store", str(store)).json["runs"]
+        places = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]}
+        assert all(place.startswith(begins) and not set(" #:é") & set(place[7:]) for place in places), places
+
+
+def test_of_many_runs_a_comment_names_those_that_cannot_be_relied_on(ask, audited, store):
+    for number in range(11):
+        with playhead.record(f"more-{number}", store=store):
+            playhead.check("fs.write", resource=f"file-{number}")
+    said = ask("audit", "--all", "--format", "md", "--limit", "5").out
+    assert "\n- 12 runs: 12 intact and complete, 0 not\n" in said
+    assert said.count("✅") == 0
+    assert "8 more.\n\n</details>\n" in said  # decisions
+    timeline = store / "runs" / audited / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b"only-here", b"anywhere!", 1))
+    said = ask("audit", "--all", "--format", "md").out
+    assert "\n- 12 runs: 11 intact and complete, 1 not\n" in said
+    assert re.findall("- ❌ `([^`]+)`", said) == ["fix-login"]
+
+
 def test_sarif_says_which_record_cannot_be_relied_on(ask, audited, store):
     timeline = store / "runs" / audited / "timeline.jsonl"
     timeline.write_bytes(timeline.read_bytes().replace(b"only-here", b"anywhere!", 1))

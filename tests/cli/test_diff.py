@@ -18,10 +18,10 @@ def price(item: str) -> Any:
 PRICES: dict[str, Any] = {}
 
 
-def shop(store: Path, **prices: Any) -> str:
+def shop(store: Path, budget: int = 20, **prices: Any) -> str:
     PRICES.update(apple=2, bread=3)
     PRICES.update(prices)
-    with playhead.record("shop", input={"budget": 20}, store=store) as run:
+    with playhead.record("shop", input={"budget": budget}, store=store) as run:
         with playhead.step("look"):
             found = {item: price(item) for item in ("apple", "bread")}
         playhead.artifact("order.patch", f"--- a\n+++ b\n@@ -1 +1 @@\n-0\n+{found['apple']}\n", role="patch")
@@ -40,6 +40,16 @@ def test_the_outcome_comes_first_then_where_the_runs_part(ask, store):
     assert lines[4] == "first  2  tool price  in shop / look  same question, another answer"
     assert "      /output  2 → 9" in lines
     assert "3 deviations, 2 of them follow from others" in lines
+
+
+def test_under_the_outcome_stands_what_came_out_and_the_request_stands_with_the_run(ask, store):
+    shop(store)
+    shop(store, budget=30, apple=9)
+    top, _, rest = ask("diff", "@last~1", "@last").out.partition("\nfirst ")
+    assert "/output/cheapest  2 → 3" in top
+    assert "budget" not in top
+    assert "/input/payload/budget  20 → 30" in rest
+    assert "/output/cheapest" not in rest
 
 
 def test_a_patch_is_shown_line_by_line(ask, store):

@@ -158,6 +158,48 @@ def test_without_prices_it_is_said_how_to_get_them(ask, store, monkeypatch):
     assert (refused.code, "--budget needs to know what models cost" in refused.err) == (2, True)
 
 
+def test_tokens_and_costs_of_which_nobody_said_anything_are_unknown_and_not_nothing(ask, store):
+    with playhead.record("silent", store=store):
+        for model, usage in (("quiet", None), ("known", {"input": 1_000_000, "output": 1}), ("known", None)):
+            with playhead.model_call(provider="acme", model=model, request="?") as call:
+                call.respond("!", usage=usage)
+    with playhead.record("mute", store=store), playhead.model_call(provider="acme", model="quiet", request="?") as call:
+        call.respond("!")
+    lines = ask("stats", "silent").out.splitlines()
+    assert lines[1] == "cost    about $10.00, estimated; 2 calls did not say their tokens"
+    rows = {line.split()[0]: line for line in lines if line}
+    assert "$10.00 + unknown" in rows["known"]
+    assert rows["quiet"].split()[5:9] == ["unknown", "0", "unknown", "0"]
+    for arguments in (("mute",), ("--name", "mute")):
+        said = ask("stats", *arguments).out
+        assert "tokens 0 in" not in said
+        assert "cost    unknown; 1 call did not say its tokens\n" in said
+    assert ask("stats", "mute", "--chart", "tokens").out.splitlines()[-1].split() == ["quiet", "unknown"]
+
+
+def test_a_run_of_which_there_is_nothing_to_add_up_says_so(ask, store):
+    with playhead.record("empty", store=store):
+        pass
+    for by in BY:
+        assert ask("stats", "empty", "--by", by).out.startswith("No model was asked, no tool called")
+
+
+def test_csv_that_is_not_all_of_it_says_so_beside_it(ask, store):
+    cut, whole = ask("stats", "--csv", "-n", "1"), ask("stats", "--csv", "-n", "0")
+    assert (len(cut.out.splitlines()), "1 more: `-n 0` for all." in cut.err) == (2, True)
+    assert (len(whole.out.splitlines()), whole.err) == (3, "")
+
+
+def test_a_chart_fits_a_narrow_terminal(monkeypatch):
+    for columns in (40, 60, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        said = io.StringIO()
+        draw([("a-name-that-is-quite-long-" * 3, 10, "1,234,567"), ("b", None, "unknown")],
+             Output(stdout=said, terminal=True, color=False))  # fmt: skip
+        assert max(map(len, said.getvalue().splitlines())) <= columns
+        assert said.getvalue().startswith("a-name-t")
+
+
 def test_runs_without_a_name_fit_a_terminal_too(store):
     said = io.StringIO()
     out = Output(stdout=said, terminal=True, color=False)

@@ -105,15 +105,15 @@ def _hook(
         inside.now = True
         if any(hushed(args) for hushed in quiet):
             return
-        for function in functions:
-            function(args)
-        for function in last.get(event, ()):
-            function(args)
-    except (EffectDenied, Refused):
-        raise  # a policy, or a replay: it is not to be done
-    except Exception as problem:
-        # A listener that knows whose run it was about has absorbed it, and raises what is meant for the program.
-        guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())
+        for function in functions + last.get(event, ()):
+            try:
+                function(args)
+            except (EffectDenied, Refused):
+                raise  # a policy, or a replay: it is not to be done
+            except Exception as problem:
+                # A listener that knows whose run it was about has absorbed it, and raises what is meant for the
+                # program. The others hear of it all the same: one of them may have to keep it from being done.
+                guard.absorb_in_all(problem, f"what was told of {event}", forks.recordings())
     finally:
         inside.now = interrupted
 

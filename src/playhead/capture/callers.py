@@ -35,7 +35,9 @@ _LOGGING = "logging"
 
 # What stands in place of `open` in a replay, and may call code of the program's: its opener.
 _OPENS = "playhead.replay.overlay.passing"
-_BETWEEN = frozenset({_OPENS, "playhead.capture.hooks_python"})
+# What stands in front of functions of `os` of which Python does not tell all.
+_UNTOLD = "playhead.capture.untold"
+_BETWEEN = frozenset({_OPENS, _UNTOLD, "playhead.capture.hooks_python"})
 
 # What stands between those who log and their handlers, which may be the program's.
 _WRITES = "playhead.capture.writing"
@@ -62,7 +64,8 @@ def sort_of(module: str) -> int:
         elif module in _FILES:
             sort = PASSES
         elif top == "playhead":
-            sort = AGENT if module.startswith("playhead.testing") else PASSES if module in (_OPENS, _WRITES) else OURS
+            passes = module in (_OPENS, _UNTOLD, _WRITES)
+            sort = AGENT if module.startswith("playhead.testing") else PASSES if passes else OURS
         elif top in _BELOW:
             sort = INFRASTRUCTURE
         else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
-import stat
 import sys
 import threading
 import weakref
@@ -27,9 +26,11 @@ from playhead.capture import (
     enforcing,
     execs,
     guard,
+    lookups,
     obstacles,
     scope,
     sockets,
+    untold,
 )
 from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
@@ -57,9 +58,11 @@ _BETWEEN = (
     "playhead.capture.hooks",
     "playhead.capture.lanes",
     "playhead.capture.looks",
+    "playhead.capture.lookups",
     "playhead.capture.processes",
     "playhead.capture.sources",
     "playhead.capture.spans",
+    "playhead.capture.untold",
     "playhead.capture.variables",
     "playhead.capture.queues",
     "playhead.capture.waits",
@@ -69,9 +72,16 @@ _BETWEEN = (
     "playhead.replay.offline",
     "playhead.replay.overlay",
 )
-_FOLDED = ("file.", "mode.", "owner.", "socket.", "times.")  # what a loop may do very often, and each time the same
-# Audit events of our own, where Python has none: processes of multiprocessing and of uvloop, pipes and devices.
-_SPAWNED, LOOPED, _MADE = "playhead.spawned", "playhead.looped", "playhead.made"
+_FOLDED = (
+    "attribute.",
+    "file.",
+    "mode.",
+    "owner.",
+    "socket.",
+    "times.",
+)  # what a loop may do very often, and each time the same
+# Audit events of our own, where Python has none: processes of multiprocessing and of uvloop. For files: untold.py.
+_SPAWNED, LOOPED = "playhead.spawned", "playhead.looped"
 
 _lock = threading.Lock()
 _open = 0
@@ -90,9 +100,9 @@ def install() -> None:
         if _open == 1:
             for event, listener in _listeners():
                 audit.listen(event, listener)
-            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing})
+            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install})
             _watch.install()
-            _patch_os()
+            untold.install()
 
 
 def uninstall() -> None:
@@ -106,7 +116,9 @@ def uninstall() -> None:
             _watch.uninstall()
             _watch = None
             _patches.restore()
+            untold.uninstall()
             enforcing.uninstall()
+            lookups.uninstall()
 
 
 def leave_out(recording: Recording) -> None:
@@ -127,10 +139,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _telling(describe: Describe) -> audit.Listener:
+def _telling(describe: Describe, capability: str | None = None) -> audit.Listener:
+    """Return what records an effect; `capability` is that which a policy is asked about, if any."""
+
     def listener(args: tuple[Any, ...]) -> None:
-        if not _is_ours(sys._getframe(2)) and (effect := describe(args)) is not None:
-            _record(*effect)
+        try:
+            if not _is_ours(sys._getframe(2)) and (effect := describe(args)) is not None:
+                _record(*effect)
+        except Exception as problem:
+            if capability is not None:
+                enforcing.unjudged(capability, args[0] if args else None, problem)
+            raise
 
     return listener
 
@@ -144,7 +163,7 @@ def _is_ours(frame: FrameType | None) -> bool:
         sort = callers.sort_of(name)
         if sort == callers.AGENT:
             return False
-        if name in _IMPORTER and not _for_a_compiler(frame):
+        if name in _IMPORTER and _is_importing(frame):
             return True
         if sort == callers.OURS and not name.startswith(_BETWEEN):
             return True
@@ -152,11 +171,16 @@ def _is_ours(frame: FrameType | None) -> bool:
     return False
 
 
-def _for_a_compiler(frame: FrameType) -> bool:
-    """Say whether the import system writes what somebody else has compiled, as `py_compile` does."""
-    if frame.f_code.co_name != "_write_atomic" or frame.f_back is None:
-        return False
-    return frame.f_back.f_globals.get("__name__") not in _IMPORTER
+def _is_importing(frame: FrameType | None) -> bool:
+    """Say whether the import system acts for itself: it runs a module, or keeps what it compiled of one.
+
+    It does not where somebody else has something written by it, as `py_compile` does.
+    """
+    while frame is not None and frame.f_globals.get("__name__") in _IMPORTER:
+        if frame.f_code.co_name in ("exec_module", "get_code"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _record(what: str, target: str, detail: dict[str, Any]) -> None:
@@ -204,7 +228,19 @@ def _opened(args: tuple[Any, ...]) -> None:
         _tell_written((*args, _beyond(sys._getframe(2))))
 
 
-_tell_written = _telling(effects_files.written)
+_tell_written = _telling(effects_files.written, "fs.write")
+
+
+def _connected(args: tuple[Any, ...]) -> None:
+    _tell_database((*args, _beyond(sys._getframe(2))))
+
+
+_tell_database = _telling(effects_files.database, "fs.write")
+
+
+def _connection_made(args: tuple[Any, ...]) -> None:
+    if enforcing.is_enforced(scope.live()) and not _is_ours(sys._getframe(2)):
+        untold.watch_database(args[0])
 
 
 def _beyond(frame: FrameType) -> FrameType:
@@ -212,26 +248,6 @@ def _beyond(frame: FrameType) -> FrameType:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_BETWEEN):
         frame = frame.f_back
     return frame
-
-
-def _patch_os() -> None:
-    for name in ("mkfifo", "mknod"):
-        if hasattr(os, name):
-            _patches.replace(os, name, _making)
-
-
-def _making(original: Any) -> Any:
-    @functools.wraps(original)
-    def make(*args: Any, **options: Any) -> Any:
-        path = args[0] if args else options.get("path")
-        if isinstance(path, (str, bytes, os.PathLike)):  # else it is refused
-            mode = args[1] if len(args) > 1 else options.get("mode", 0)
-            sort = stat.S_IFIFO if original.__name__ == "mkfifo" else mode & 0o170000 if type(mode) is int else 0
-            folder = options.get("dir_fd")
-            sys.audit(_MADE, path, sort, folder if isinstance(folder, int) else -1)
-        return original(*args, **options)
-
-    return make
 
 
 # Processes.
@@ -311,7 +327,11 @@ def _of_a_socket(what: str) -> Describe:
         socket, address = args
         if address is None:
             return None  # connected before
-        return what, _destination(address), {"type": sockets.sort_of(socket), "attempted": True}
+        target = _destination(address)
+        detail: dict[str, Any] = {"type": sockets.sort_of(socket), "attempted": True}
+        if what == "socket.connected" and isinstance(address, tuple) and (names := lookups.names_of(target)):
+            detail["names"] = names
+        return what, target, detail
 
     return describe
 
@@ -345,30 +365,35 @@ def _library_loaded(args: tuple[Any, ...]) -> None:
 
 _LISTENERS: dict[str, audit.Listener] = {
     "open": _opened,
-    "os.truncate": _telling(effects_files.truncated),
-    "sqlite3.connect": _telling(effects_files.database),
-    "os.rename": _telling(effects_files.renamed),
-    "os.link": _telling(effects_files.linked),
-    "os.symlink": _telling(effects_files.symlinked),
-    "os.remove": _telling(effects_files.deleted),
-    "os.mkdir": _telling(effects_files.folder_created),
-    "os.rmdir": _telling(effects_files.folder_deleted),
-    "os.chmod": _telling(effects_files.mode_changed),
-    "os.chown": _telling(effects_files.owner_changed),
-    "os.utime": _telling(effects_files.times_changed),
-    _MADE: _telling(effects_files.made),
-    "subprocess.Popen": _telling(_popen),
-    "os.system": _telling(_system),
-    "os.posix_spawn": _telling(_posix_spawned),
-    "os.exec": _telling(_became),
-    _SPAWNED: _telling(_spawned),
-    LOOPED: _telling(_looped),
+    "os.truncate": _telling(effects_files.truncated, "fs.write"),
+    "sqlite3.connect": _connected,
+    "os.rename": _telling(effects_files.renamed, "fs.delete"),
+    "os.link": _telling(effects_files.linked, "fs.write"),
+    "os.symlink": _telling(effects_files.symlinked, "fs.write"),
+    "os.remove": _telling(effects_files.deleted, "fs.delete"),
+    "os.mkdir": _telling(effects_files.folder_created, "fs.write"),
+    "os.rmdir": _telling(effects_files.folder_deleted, "fs.delete"),
+    "os.chmod": _telling(effects_files.mode_changed, "fs.write"),
+    "os.chown": _telling(effects_files.owner_changed, "fs.write"),
+    "os.utime": _telling(effects_files.times_changed, "fs.write"),
+    "os.setxattr": _telling(effects_files.attribute_changed, "fs.write"),
+    "os.removexattr": _telling(effects_files.attribute_changed, "fs.write"),
+    untold.MADE: _telling(effects_files.made, "fs.write"),
+    untold.OPENED: _opened,
+    untold.CONNECTED: _connection_made,
+    untold.ATTACHED: _telling(effects_files.attached, "fs.write"),
+    "subprocess.Popen": _telling(_popen, "process.exec"),
+    "os.system": _telling(_system, "process.exec"),
+    "os.posix_spawn": _telling(_posix_spawned, "process.exec"),
+    "os.exec": _telling(_became, "process.exec"),
+    _SPAWNED: _telling(_spawned, "process.exec"),
+    LOOPED: _telling(_looped, "process.exec"),
     "os.kill": _telling(_signalled),
     "os.killpg": _telling(functools.partial(_signalled, group=True)),
-    "socket.connect": _telling(_of_a_socket("socket.connected")),
-    "socket.sendto": _telling(_of_a_socket("socket.connected")),
-    "socket.sendmsg": _telling(_of_a_socket("socket.connected")),
-    "socket.bind": _telling(_of_a_socket("socket.bound")),
+    "socket.connect": _telling(_of_a_socket("socket.connected"), "net.connect"),
+    "socket.sendto": _telling(_of_a_socket("socket.connected"), "net.connect"),
+    "socket.sendmsg": _telling(_of_a_socket("socket.connected"), "net.connect"),
+    "socket.bind": _telling(_of_a_socket("socket.bound"), "fs.write"),
     "os.putenv": _telling(_variable_set),
     "os.unsetenv": _telling(_variable_removed),
     "ctypes.dlopen": _library_loaded,

@@ -3,47 +3,68 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from types import FrameType
 from typing import Any
 
 from playhead import _limits
 from playhead._ids import is_run_id
-from playhead.capture import calling, obstacles
+from playhead.capture import calling, obstacles, untold
 
 Effect = tuple[str, str, dict[str, Any]]  # what, target, detail
 
 _SORTS = {stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFSOCK: "socket"}
+# What is open, by its number.
+_OPEN = re.compile(r"/dev/(?:std(?:in|out|err)|fd/\d+)|/proc/[^/]+/(?:task/\d+/)?fd/\d+")
+_DELETED = " (deleted)"  # what Linux puts after the name of something open that has none any more
 
 
 def absolute(path: Any, folder: int = -1) -> str | None:
-    """Return a path as it is meant now; None for the number of an open file."""
+    """Return a path as it is meant now, as given where nobody can tell; None for the number of an open file.
+
+    Links stay in it, but for one before a `..`, and for the number by which a file is open.
+    """
     if isinstance(path, int):
         return None
     text = os.fsdecode(path)
-    if folder >= 0 and not os.path.isabs(text):
-        try:
-            text = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), text)
-        except OSError:
-            return text  # no Linux, and so not to be found out
+    if not os.path.isabs(text):
+        if (start := _start(folder)) is None:
+            return text
+        text = os.path.join(start, text)
+    if ".." in (parts := text.split("/")):
+        cut = len(parts) - parts[::-1].index("..")
+        head, real = os.path.normpath("/".join(parts[:cut])), os.path.realpath("/".join(parts[:cut]))
+        text = os.path.join(head if os.path.realpath(head) == real else real, *parts[cut:])
+    text = "/" + os.path.normpath(text).lstrip("/")
+    if _OPEN.fullmatch(text) and os.path.exists(real := os.path.realpath(text)):
+        return real
+    return text
+
+
+def _start(folder: int) -> str | None:
+    """Return the folder that a name is relative to; None where it cannot be found out."""
     try:
-        return os.path.abspath(text)
-    except OSError:  # the working directory is gone
-        return text
+        return os.getcwd() if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
+    except OSError:
+        pass  # the working directory is gone; or no Linux
+    try:
+        return os.readlink("/proc/self/cwd").removesuffix(_DELETED) if folder < 0 else None
+    except OSError:
+        return None
 
 
 def written(args: tuple[Any, ...]) -> Effect | None:
     """Take a file that is opened for writing as written; the last argument is the frame of whoever opens it."""
     path, by, flags, frame = args
     mode = "a" if flags & os.O_APPEND else "w" if flags & os.O_TRUNC else "x" if flags & os.O_EXCL else "r+"
-    if by is not None and calling.names_argument(frame, "opener"):
+    if by is not None and calling.gives_argument(frame, "opener"):
         return None  # what the opener opens is told when it does
-    if (target := absolute(path)) is None:
+    target = _opened(path, frame) if by is None else absolute(path)
+    if target is None:
         return None
-    if by is None and not os.path.isabs(os.fsdecode(path)) and _elsewhere(frame):  # `os.open` does not tell where
-        if (folder := _only_folder()) is None:
-            return "file.written", os.fsdecode(path), {"mode": mode}
-        target = os.path.join(folder, os.fsdecode(path))
+    if not os.path.isabs(target):
+        return "file.written", target, {"mode": mode}
     there = obstacles.look(target)
     if not obstacles.can_write(target, there, flags):
         return None
@@ -52,13 +73,21 @@ def written(args: tuple[Any, ...]) -> Effect | None:
     return "file.written", target, {"mode": mode, **({"size": there.st_size} if mode == "a" else {})}
 
 
-def _elsewhere(frame: FrameType) -> bool:
-    """Say whether a name is relative to another folder than that of the process, or may be."""
-    return calling.names_argument(frame, "dir_fd") or calling.names_argument(frame, "opener")
+def _opened(path: Any, frame: FrameType) -> str | None:
+    """Return what `os.open` opens, which does not tell relative to which folder; as given where nobody can tell."""
+    if (folder := untold.folder()) is not None or isinstance(path, int) or os.path.isabs(os.fsdecode(path)):
+        return absolute(path, -1 if folder is None else folder)
+    named = calling.names_argument(frame, "dir_fd") or calling.names_argument(frame, "opener")
+    if not named and not calling.spreads_arguments(frame):
+        return absolute(path)
+    found = _folders()
+    if not named and found == []:
+        return absolute(path)
+    return os.path.join(found[0], os.fsdecode(path)) if named and found and len(found) == 1 else os.fsdecode(path)
 
 
-def _only_folder() -> str | None:
-    """Return the folder that is open by its number; None where it could be one of several."""
+def _folders() -> list[str] | None:
+    """Return the folders that are open by their number; None where it cannot be found out."""
     found = set()
     try:
         for number in os.listdir("/proc/self/fd"):
@@ -68,8 +97,8 @@ def _only_folder() -> str | None:
             if not is_run_id(os.path.basename(path)):  # where such numbers are not allowed
                 found.add(path)
     except OSError:
-        return None  # no Linux, and so not to be found out
-    return found.pop() if len(found) == 1 else None
+        return None  # no Linux
+    return list(found)
 
 
 def _is_folder(number: int) -> bool:
@@ -88,17 +117,51 @@ def truncated(args: tuple[Any, ...]) -> Effect | None:
 
 
 def database(args: tuple[Any, ...]) -> Effect | None:
-    """Take a database that is opened for writing as written: what is then done to it is not seen."""
+    """Take a database that is opened for writing as written: what is then done to it is not seen.
+
+    The last argument is the frame of whoever opens it: whether `file:…` is a URI or a name is not told otherwise.
+    """
     text = os.fsdecode(args[0])
-    path, _, query = text.removeprefix("file:").partition("?") if text.startswith("file:") else (text, "", "")
-    if path in ("", ":memory:") or {"mode=ro", "mode=memory", "immutable=1"} & set(query.split("&")):
-        return None
-    if (target := absolute(path)) is None:
+    if not text.startswith("file:"):
+        return _database(text)
+    if (told := untold.uri()) is not None:
+        return _database(*_of_uri(text)) if told else _database(text)
+    as_uri = _database(*_of_uri(text))
+    named = calling.names_argument(args[1], "uri") or calling.spreads_arguments(args[1])
+    if named or (as_name := _database(text)) is None:
+        return as_uri
+    return as_name if as_uri is None else ("file.written", text, {"mode": "sqlite"})  # nobody can tell
+
+
+def attached(args: tuple[Any, ...]) -> Effect | None:
+    """Take a database that a connection attaches, or writes a copy to, as written: by its name, or by a URI."""
+    (text,) = args
+    if text == untold.UNNAMED:
+        return "file.written", text, {"mode": "sqlite"}
+    return _database(*_of_uri(text)) if text.startswith("file:") else _database(text)
+
+
+def _database(path: str, reads: bool = False, keeps: bool = False) -> Effect | None:
+    """Say that a database is written. `reads` says that it is not, `keeps` that it is not where it is there."""
+    if path in ("", ":memory:") or reads or (target := absolute(path)) is None:
         return None
     there = obstacles.look(target)
-    if not obstacles.can_write(target, there, os.O_CREAT):
+    if (keeps and there is not None) or not obstacles.can_write(target, there, os.O_CREAT):
         return None
     return "file.written", target, {"mode": "sqlite", **({"created": True} if there is None else {})}
+
+
+def _of_uri(text: str) -> tuple[str, bool, bool]:
+    """Return which file SQLite opens for a URI, whether only for reading, and whether it leaves it as it is."""
+    from urllib.parse import unquote
+
+    path, _, query = text.removeprefix("file:").partition("#")[0].partition("?")
+    if path.startswith("//"):
+        path = "/" + path[2:].partition("/")[2]  # any host but this one is refused
+    options = dict(one.partition("=")[::2] for one in query.split("&"))  # of several, the last counts
+    given = {unquote(name).partition("\0")[0]: unquote(value).partition("\0")[0] for name, value in options.items()}
+    reads = given.get("mode") in ("ro", "memory")
+    return unquote(path).partition("\0")[0], reads, given.get("immutable") == "1"
 
 
 def renamed(args: tuple[Any, ...]) -> Effect | None:
@@ -167,7 +230,7 @@ def mode_changed(args: tuple[Any, ...]) -> Effect | None:
 def owner_changed(args: tuple[Any, ...]) -> Effect | None:
     """Say what gets another owner."""
     target = _named(args[0], args[3])
-    if target is None or not obstacles.can_change(obstacles.look(target, follow=False)):
+    if target is None or not _can_change(target):
         return None
     owner = [-1 if number == 2**32 - 1 else number for number in args[1:3]]  # -1 leaves it as it is
     return "owner.changed", target, {"owner": owner}
@@ -181,6 +244,20 @@ def times_changed(args: tuple[Any, ...]) -> Effect | None:
         return None
     given = nanoseconds or [round(one * 10**9) for one in seconds or ()]
     return "times.changed", target, dict(zip(("accessed_ns", "modified_ns"), given, strict=False))
+
+
+def attribute_changed(args: tuple[Any, ...]) -> Effect | None:
+    """Say which file gets an extended attribute, or loses one."""
+    target = _named(args[0], -1)
+    if target is None or not (_can_change(target) or os.access(target, os.W_OK)):
+        return None
+    removed = {} if len(args) > 2 else {"removed": True}
+    return "attribute.changed", target, {"name": os.fsdecode(args[1]), **removed}
+
+
+def _can_change(path: str) -> bool:
+    """Say whether something is ours to change, the link or what it leads to: which of them is not told."""
+    return any(obstacles.can_change(obstacles.look(path, follow=follow)) for follow in (False, True))
 
 
 def _named(path: Any, folder: int) -> str | None:

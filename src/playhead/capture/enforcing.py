@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._clock import SystemClock
-from playhead.capture import abandoned, audit, guard, scope
-from playhead.capture.patches import Patches
-from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied
+from playhead.capture import abandoned, audit, guard, lookups, scope, untold
+from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied, Refused
 from playhead.event import kinds
 from playhead.policy import resources, rules
 from playhead.policy.capabilities import needed
+from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent
 from playhead.store import layout
 
@@ -38,8 +38,7 @@ Given = Rules | None | Literal["folder"]
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
-_patches = Patches()
-_names: dict[str, set[str]] = {}  # by address: the hosts that were looked up and lead there
+_listens = False
 
 
 class Enforcer:
@@ -57,10 +56,12 @@ class Enforcer:
             self._prices = PriceList(prices, root)
         self._times: dict[tuple[str | None, ...], int] = {}
 
-    def decide(self, capability: str, names: list[str]) -> Decision:
+    def decide(
+        self, capability: str, names: list[str], touch: Touch | None = None, holds: str | None = None
+    ) -> Decision:
         """Decide about something by its names."""
         self.spent.seconds = time.monotonic() - self._begun
-        found = rules.decide(self.rules, capability, names[0], spent=self.spent)
+        found = rules.decide(self.rules, capability, names[0], spent=self.spent, touch=touch, holds=holds)
         if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
@@ -91,6 +92,7 @@ def begin(recording: Recording, store: Store, settings: Settings, run: str | Non
     if policy is not None:
         _of[recording] = Enforcer(policy, settings.prices, getattr(store, "root", None))
         _install()
+        untold.install_for_policy()
 
 
 def insist(problem: Exception) -> None:
@@ -185,12 +187,26 @@ def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> N
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    known = sorted(_names.get(resources.host_of(target).name, ())) if what == "socket.connected" else ()
-    for capability, names in needed(what, target, detail, known):
-        decision = enforcer.decide(capability, names)
-        _tell(where, enforcer, capability, names[0], decision, None)
+    known = lookups.names_of(target) if what == "socket.connected" else ()
+    for need in needed(what, target, detail, known):
+        decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
+        _tell(where, enforcer, need.capability, need.names[0], decision, None)
         if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-            raise _denial(EffectDenied, capability, names[0], decision)
+            raise _denial(EffectDenied, need.capability, need.names[0], decision)
+
+
+def unjudged(capability: str, resource: Any, problem: Exception) -> None:
+    """Deny what could not be judged, since something went wrong in judging it, where a policy is enforced."""
+    where = scope.live()
+    enforcer = None if where is None else _of.get(where.recording)
+    if where is None or enforcer is None or enforcer.rules.mode != "enforce":
+        return
+    if isinstance(problem, (PolicyDenied, Refused)) or guard.is_the_programs(problem):
+        return  # which keep it from being done themselves
+    name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
+    decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
+    _tell(where, enforcer, capability, name, decision, None)
+    raise _denial(EffectDenied, capability, name, decision) from problem
 
 
 def _tell(
@@ -246,19 +262,21 @@ def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
 
 def _install() -> None:
     """Learn which addresses hosts have, and ask before one is looked up."""
+    global _listens
     import socket
 
-    if not _patches.done:
+    if not _listens:
+        _listens = True
         audit.listen("socket.getaddrinfo", _looked_up)
-        _patches.replace(socket, "getaddrinfo", _remembering)
+        lookups.install(socket)
 
 
 def uninstall() -> None:
-    """Leave the names of hosts alone, when the last run has closed."""
-    if _patches.done:
+    """Ask no longer before a host is looked up, when the last run has closed."""
+    global _listens
+    if _listens:
+        _listens = False
         audit.unlisten("socket.getaddrinfo", _looked_up)
-        _patches.restore()
-        _names.clear()
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:
@@ -269,15 +287,3 @@ def _looked_up(args: tuple[Any, ...]) -> None:
     name = os.fsdecode(host)
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
     effect(where, "socket.connected", str(resources.host_of(name)._replace(port=number)), {})
-
-
-def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
-    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        found = original(host, port, *args, **options)
-        if isinstance(host, (str, bytes)) and host:
-            name = resources.host_of(os.fsdecode(host)).name
-            for *_, address in found:
-                _names.setdefault(resources.host_of(str(address[0])).name, set()).add(name)
-        return found
-
-    return getaddrinfo

@@ -35,7 +35,7 @@ def absorb(problem: Exception, recording: Recording, what: str, count: int = 1, 
 
     `inside` says that a library is our caller, which would take an exception for one of its own.
     """
-    if _is_the_programs(problem):
+    if is_the_programs(problem):
         raise problem
     if problem.__dict__.pop(_COUNTED, None) != recording.id:  # else it comes by for the second time, on its way up
         recording.lose(_reason(problem) if count else "sync_failed", count)
@@ -69,7 +69,7 @@ def aside(work: Callable[[], None], recordings: Iterable[Recording]) -> None:
             recording.lose(type(problem).__name__)
 
 
-def _is_the_programs(problem: Exception) -> bool:
+def is_the_programs(problem: Exception) -> bool:
     """Say whether this was raised in the midst of our work and not by it: a timeout, mostly.
 
     Either a signal handler raised it, or another thread made this one raise it: a class of the program's own, without
@@ -109,7 +109,7 @@ def not_captured(problem: Exception, source: str, recordings: Iterable[Recording
 
     Never raised, not even under pytest: a new release of a library must not break the tests of those who use it.
     """
-    if _is_the_programs(problem):
+    if is_the_programs(problem):
         raise problem
     logger.warning("%s cannot be captured: %s", source, problem)
     for recording in recordings:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _EXCLUSIVE = os.O_CREAT | os.O_EXCL
+_EFFECTIVE = os.access in os.supports_effective_ids  # not as whoever started it, but as it is now
 
 
 def look(path: str, *, follow: bool = True) -> os.stat_result | None:
@@ -28,13 +29,13 @@ def can_write(path: str, there: os.stat_result | None, flags: int) -> bool:
         return bool(flags & os.O_CREAT) and can_enter(path)
     if flags & _EXCLUSIVE == _EXCLUSIVE or stat.S_ISDIR(there.st_mode) or stat.S_ISCHR(there.st_mode):
         return False
-    return os.access(path, os.W_OK)
+    return os.access(path, os.W_OK, effective_ids=_EFFECTIVE)
 
 
 def can_enter(path: str) -> bool:
     """Say whether a name can be added to the folder that it is in, or taken from it."""
     folder = os.path.dirname(path) or os.curdir
-    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE)
 
 
 def can_create(path: str) -> bool:
@@ -81,7 +82,9 @@ def can_change(there: os.stat_result | None) -> bool:
 
 def can_touch(path: str, *, now: bool) -> bool:
     """Say whether the times of a file can be changed: by its owner, to now by whoever may write it."""
-    return can_change(look(path, follow=False)) or (now and os.access(path, os.W_OK))
+    return any(can_change(look(path, follow=follow)) for follow in (False, True)) or (
+        now and os.access(path, os.W_OK, effective_ids=_EFFECTIVE)
+    )
 
 
 def can_signal(process: int, *, group: bool = False) -> bool:

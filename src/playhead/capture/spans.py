@@ -17,6 +17,7 @@ from playhead.capture.answered import Outcome
 from playhead.capture.arguments import arguments_of
 from playhead.capture.around import around
 from playhead.capture.scope import Lane, Scope, current, live
+from playhead.capture.usage import tokens
 from playhead.event import kinds
 from playhead.event.keys import ASKED
 from playhead.event.plain import describe_error
@@ -231,26 +232,6 @@ class ModelCall(Span):
 
     def closing(self, status: kinds.Status, error: dict[str, Any] | None) -> kinds.Payload:
         return kinds.ModelResponded(status=status, error=error, **self._answer)
-
-
-_TOKEN_NAMES = {
-    "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
-    "output": ("output", "output_tokens", "completion_tokens", "candidates_token_count"),
-    "cached": ("cached", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count"),
-    "reasoning": ("reasoning", "reasoning_tokens", "thoughts_token_count"),
-}
-
-
-def tokens(usage: Any) -> kinds.Usage:
-    """Count tokens from a mapping or an object, by our names or by those of the providers."""
-    out: dict[str, int] = {}
-    for field, names in _TOKEN_NAMES.items():
-        for name in names:
-            count = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
-            if isinstance(count, int) and not isinstance(count, bool):
-                out[field] = count
-                break
-    return kinds.Usage(**out)
 
 
 class ToolCall(Span):

@@ -28,7 +28,9 @@ def code(text: str) -> str:
 def markdown(audit: Audit, limit: int) -> str:
     """Return the whole document; of each rule at most so many rows, or all with 0."""
     out = ["## Playhead audit", "", f"**{audit_rows.summary(audit)}**", ""]
-    for run in audit.runs:
+    shown, of_all = audit_rows.shown_runs(audit)
+    out += [f"- {of_all}"] if of_all else []
+    for run in shown:
         sign = "✅" if audit_rows.is_sound(run) else "❌"
         integrity, completeness = audit_rows.standing(run)
         name = " ".join(filter(None, (code(audit_rows.title(run)), code(run.run), code(audit_rows.origin(run)))))
@@ -52,7 +54,9 @@ def markdown(audit: Audit, limit: int) -> str:
         out += ["", "<details>", f"<summary><b>policy</b> ({len(audit.policy)}): decisions</summary>", ""]
         decided = [[code(one.decision), audit_rows.events(one.seqs), code(audit_rows.decision(one))]
                    for one in audit.policy[: limit or None]]  # fmt: skip
-        out += [*_table(["decision", "where", "about"], decided), "", "</details>"]
+        more = len(audit.policy) - len(decided)
+        out += [*_table(["decision", "where", "about"], decided), *(["", f"{more:,} more."] if more else [])]
+        out += ["", "</details>"]
     return "\n".join(out) + "\n"
 
 

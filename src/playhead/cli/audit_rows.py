@@ -12,11 +12,20 @@ from playhead.views.text import cut, several, unique_prefix
 
 SIGNS = {"high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}  # style of a severity on a terminal
 
+_RUNS_SHOWN_MAX = 10  # of several; all those that are not intact and complete are shown
 _SEQS_SHOWN_MAX = 3
 _DETAIL_CHARACTERS_MAX = 300  # of a command, of a long list; the JSON has all of it
 _SHORT_ID_CHARACTERS = 16
 _NOT_JUDGED = "not judged: "
-_FOLDED = ("file.written", "mode.changed", "owner.changed", "times.changed", "network.contacted", "network.bound")
+_FOLDED = (
+    "attribute.changed",
+    "file.written",
+    "mode.changed",
+    "owner.changed",
+    "times.changed",
+    "network.contacted",
+    "network.bound",
+)
 
 
 @dataclass(slots=True)
@@ -75,6 +84,15 @@ def standing(run: AuditedRun) -> tuple[str, str]:
     if detail.startswith(_NOT_JUDGED):
         return told, detail
     return told, ": ".join(filter(None, (str(completeness["verdict"]), detail)))
+
+
+def shown_runs(audit: Audit) -> tuple[list[AuditedRun], str]:
+    """Return the runs whose record is told of: of many only those that are not sound, and a word about all."""
+    if len(audit.runs) <= _RUNS_SHOWN_MAX:
+        return audit.runs, ""
+    bad = [one for one in audit.runs if not is_sound(one)]
+    sound = len(audit.runs) - len(bad)
+    return bad, f"{several(len(audit.runs), 'run')}: {sound:,} intact and complete, {len(bad):,} not"
 
 
 def is_sound(run: AuditedRun) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from playhead._version import __version__
 from playhead.cli import audit_rows
@@ -73,4 +74,6 @@ def _uri(run: AuditedRun) -> str:
     if run.timeline is None:
         return run.run
     path = Path(run.timeline)
-    return path.relative_to(os.getcwd()).as_posix() if path.is_relative_to(os.getcwd()) else path.as_uri()
+    if not path.is_relative_to(os.getcwd()):
+        return path.as_uri()
+    return quote(os.fsencode(path.relative_to(os.getcwd()).as_posix()))

@@ -6,9 +6,6 @@ from playhead.cli import audit_rows
 from playhead.cli.output import Output, Part
 from playhead.cli.run_text import symbol
 from playhead.views.audit.findings import RULES, SEVERITIES, Audit, AuditedRun
-from playhead.views.text import several
-
-_RUNS_SHOWN_MAX = 10  # of several; all those that are not intact and complete are shown
 
 
 def print_audit(audit: Audit, limit: int, out: Output) -> None:
@@ -32,13 +29,11 @@ def print_audit(audit: Audit, limit: int, out: Output) -> None:
 
 
 def _print_runs(audit: Audit, out: Output) -> None:
-    bad = [one for one in audit.runs if not audit_rows.is_sound(one)]
-    shown = audit.runs if len(audit.runs) <= _RUNS_SHOWN_MAX else bad
+    shown, of_all = audit_rows.shown_runs(audit)
     for one in shown:
         _print_run(one, out)
-    if len(shown) < len(audit.runs):
-        sound = len(audit.runs) - len(bad)
-        out.print(f"{several(len(audit.runs), 'run')}: {sound:,} intact and complete, {len(bad):,} not")
+    if of_all:
+        out.print(of_all)
 
 
 def _print_run(run: AuditedRun, out: Output) -> None:

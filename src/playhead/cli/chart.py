@@ -9,15 +9,18 @@ from playhead.views import text
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LABEL_CELLS_MAX = 32
+_LABEL_CELLS_MIN = 8
 _BAR_CELLS_MIN = 10
 _GAP = "  "
 
 
 def draw(bars: Sequence[tuple[str, float | None, str]], out: Output) -> None:
     """Draw a bar for each label, value and text of the value, scaled to the width; what is unknown has none."""
-    labels = [text.cut(one_line(label), _LABEL_CELLS_MAX) for label, _, _ in bars]
+    rest = out.width - max((text.cells(told) for _, _, told in bars), default=0) - 2 * len(_GAP)
+    most_cells = min(_LABEL_CELLS_MAX, max(_LABEL_CELLS_MIN, rest - _BAR_CELLS_MIN))
+    labels = [text.cut(one_line(label), most_cells) for label, _, _ in bars]
     wide = max(map(text.cells, labels), default=0)
-    room = out.width - wide - max((text.cells(told) for _, _, told in bars), default=0) - 2 * len(_GAP)
+    room = rest - wide
     most = max((value or 0.0 for _, value, _ in bars), default=0.0)
     for label, (_, value, told) in zip(labels, bars, strict=True):
         bar = _bar((value or 0.0) / most if most else 0.0, max(_BAR_CELLS_MIN, room), out.unicode)

@@ -47,7 +47,8 @@ def print_outcome(found: Comparison, out: Output) -> None:
         out.styled(("the final output differs", "bold red"))
         for one in found.deviations:
             for change in one.changes if one.kind == "run" else ():
-                print_change(change, out)
+                if _is_outcome(change):
+                    print_change(change, out)
     else:
         out.styled(("the final output is the same", "bold green"), ", the way there is not")
 
@@ -68,11 +69,16 @@ def print_deviations(found: Comparison, chosen: list[Deviation], limit: int, all
         sign, style = _SIGNS[one.type]
         mark = "◆ " if one.deviation_point and out.unicode else "* " if one.deviation_point else "  "
         out.styled((mark, "bold"), (sign, style), " ", one_line(_place(one)), "  ", (_told(one), "dim"))
-        if (one.cause != "follows" or all_of_them) and one.kind != "run":
+        if one.cause != "follows" or all_of_them or one.kind == "run":
             for change in one.changes:
-                print_change(change, out)
+                if one.kind != "run" or not _is_outcome(change):  # which is shown on top
+                    print_change(change, out)
     if limit and len(chosen) > limit:
         out.styled((f"  … {text.several(len(chosen) - limit, 'more deviation')}; --limit 0 shows all", "dim"))
+
+
+def _is_outcome(change: Change) -> bool:
+    return change.path.split("/")[1:2] in (["status"], ["output"], ["metadata"], ["error"])
 
 
 def print_change(change: Change, out: Output) -> None:

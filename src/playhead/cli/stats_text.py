@@ -25,7 +25,7 @@ def summary(found: Metrics) -> list[tuple[str, str]]:
     """Return what is true of all of them: lines with a label."""
     runs, models, tools, steps = _sections(found.total)
     facts = [("runs", "" if found.run is not None else _runs(runs))]
-    facts += [("models", _models(models)), ("cost", prices.told(models.cost, models.unpriced, models.without_usage))]
+    facts += [("models", _models(models)), ("cost", _spent(models))]
     facts += [("tools", _tools(tools)), ("steps", _steps(steps)), ("saved", _saved(runs, models, tools))]
     if found.run is not None and models.cost and not models.saved.calls:
         about = prices.told(models.cost, []).removesuffix(", estimated")
@@ -84,7 +84,21 @@ def _models(models: ModelSums) -> str:
     cached = f" ({models.tokens_cached:,} cached)" if models.tokens_cached else ""
     thought = f" ({models.tokens_reasoning:,} reasoning)" if models.tokens_reasoning else ""
     tokens = f"; tokens {models.tokens_in:,} in{cached} → {models.tokens_out:,} out{thought}"
+    if _is_silent(models):
+        tokens = f"; {prices.silent_calls(models.without_usage)}"
     return f"{told}{_took(models)}{tokens}"
+
+
+def _spent(models: ModelSums) -> str:
+    told = prices.told(models.cost, models.unpriced, models.without_usage)
+    if models.cost is None and models.without_usage:
+        return f"{told or _UNKNOWN}; {prices.silent_calls(models.without_usage)}"
+    return told
+
+
+def _is_silent(models: ModelSums) -> bool:
+    """Say whether no call said its tokens, so that nothing is known of them; none at all would be known."""
+    return bool(models.without_usage) and not (models.tokens_in or models.tokens_out)
 
 
 def _tools(tools: ToolSums) -> str:
@@ -109,7 +123,7 @@ def _saved(runs: RunSums, models: ModelSums, tools: ToolSums) -> str:
     told += [text.several(tools.saved_calls, "call") + " of tools"] if tools.saved_calls else []
     if saved.tokens_in or saved.tokens_out:
         told.append(f"tokens {saved.tokens_in:,} in → {saved.tokens_out:,} out")
-    if cost := prices.told(saved.cost, saved.unpriced):
+    if cost := prices.told(saved.cost, saved.unpriced, saved.without_usage):
         told.append(cost.replace(", estimated", ""))
     if runs.replays_ms is not None and runs.saved_ms is not None:
         told.append(f"replayed in {_time(runs.replays_ms)}, recorded in {_time(runs.replays_ms + runs.saved_ms)}")
@@ -139,7 +153,8 @@ def _percent(share: float | None) -> str:
 
 def _cost(sums: ModelSums | Saved) -> str:
     known = "" if sums.cost is None else prices.money(sums.cost)
-    return f"{known} + {_UNKNOWN}" if known and sums.unpriced else known or (_UNKNOWN if sums.unpriced else "")
+    unknown = _UNKNOWN if sums.unpriced or sums.without_usage else ""
+    return " + ".join(filter(None, (known, unknown)))
 
 
 Column = Callable[[Group], Any]
@@ -165,7 +180,15 @@ def _times(section: str) -> dict[str, Column]:
     return {f"p{percent}": _percentile(section, percent) for percent in (50, 95, 99)}
 
 
-_TOKENS = _counts("models", tokens_in="tokens_in", cached="tokens_cached", out="tokens_out")
+def _tokens(field: str) -> Column:
+    return _of("models", lambda models: _UNKNOWN if _is_silent(models) else text.number(getattr(models, field)))
+
+
+_TOKENS = {
+    "tokens in": _tokens("tokens_in"),
+    **_counts("models", cached="tokens_cached"),
+    "out": _tokens("tokens_out"),
+}
 _PAID = {**_TOKENS, **_counts("models", reasoning="tokens_reasoning"), "cost": _of("models", _cost)}
 _WHOLE = {
     **_counts("models", models="calls"),
@@ -233,7 +256,7 @@ def _value(group: Group, by: str, what: str) -> float | None:
         case "cost":
             return models.cost
         case "tokens":
-            return models.tokens_in + models.tokens_out
+            return None if _is_silent(models) else models.tokens_in + models.tokens_out
         case "calls":
             return models.calls + tools.calls
         case "time":
@@ -248,5 +271,5 @@ def _told(group: Group, what: str, value: float | None) -> str:
     if what == "cost":
         return _cost(group.models or ModelSums()) or "–"
     if value is None:
-        return "–"
+        return _UNKNOWN if what == "tokens" else "–"
     return _time(value) if what in ("time", "latency") else text.number(int(value))

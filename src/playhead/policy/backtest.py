@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from playhead.event.envelope import Event
 from playhead.policy import resources
 from playhead.policy.capabilities import needed
+from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent, decide, decide_any
 
 
@@ -19,6 +20,7 @@ class Asked(NamedTuple):
     seq: int
     capability: str
     names: list[str]  # of what it was done to; a host may have several
+    touch: Touch | None = None  # of a file: what was done to the path
 
 
 @dataclass
@@ -44,8 +46,8 @@ def asked_of(events: Sequence[Event]) -> Iterator[Asked]:
         elif event.kind == "effect.observed":
             what, target = str(data.get("what")), str(data.get("target"))
             names = requests.around(event) if what == "socket.connected" else []
-            for capability, found in needed(what, target, data.get("detail"), names):
-                yield Asked(event.seq, capability, found)
+            for need in needed(what, target, data.get("detail"), names):
+                yield Asked(event.seq, need.capability, need.names, need.touch)
         if (url := _url(event)) is not None:
             yield Asked(event.seq, "net.connect", [str(resources.host_of(url))])
 
@@ -94,7 +96,7 @@ def backtest(rules: Rules, run: str, events: Iterable[Event]) -> Backtest:
     used = dict(past)
     for one in asked_of(events):
         found.asked += 1
-        decision = decide(rules, one.capability, one.names[0], spent=used.get(one.seq))
+        decision = decide(rules, one.capability, one.names[0], spent=used.get(one.seq), touch=one.touch)
         if len(one.names) > 1 and not decision.rule.startswith("limits."):
             decision = decide_any(rules, one.capability, one.names)
         if decision.decision != "allow":

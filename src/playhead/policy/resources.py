@@ -1,8 +1,8 @@
 """Say whether a pattern of a policy means a thing, by whichever name that thing is called.
 
-One thing has many names: a path with `..` in it or behind a link, a host with a dot at its end, an address as one
-number. So a thing is brought into one form first (`path_of`, `host_of`, `command_of`), and patterns are held against
-that. Where case may or may not matter, what is forbidden is forbidden in any case, and what is allowed only as written.
+One thing has many names: a host with a dot at its end, an address as one number; `paths` has those of files. So a thing
+is brought into one form first (`host_of`, `command_of`), and patterns are held against that. Where case may or may not
+matter, what is forbidden is forbidden in any case, and what is allowed only as written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import shutil
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from playhead.policy.paths import path_pattern
 
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 _GIT_WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
@@ -31,82 +33,6 @@ class Host(NamedTuple):
     def __str__(self) -> str:
         shown = f"[{self.name}]" if ":" in self.name else self.name
         return shown if self.port is None else f"{shown}:{self.port}"
-
-
-# Paths.
-
-
-def path_of(path: str, root: str, *, itself: bool = False) -> str:
-    """Return the one name of a file: absolute, without `.` and `..`, and with every link in it followed.
-
-    `itself` is for what is done to a link and not to what it leads to, as when it is deleted.
-    """
-    found = os.path.join(root, os.path.expanduser(path))
-    if not itself:
-        return os.path.realpath(found)
-    folder, name = os.path.split(found.rstrip("/"))
-    return os.path.realpath(found) if name in ("", ".", "..") else os.path.join(os.path.realpath(folder), name)
-
-
-def fits_path(pattern: str, path: str, root: str, *, any_case: bool) -> bool:
-    """Say whether a pattern means a path. `*` stays in one folder, `**` does not; a folder means all that is in it."""
-    return _path_pattern(pattern, root, any_case).fullmatch(path) is not None
-
-
-@functools.lru_cache(maxsize=1024)
-def _path_pattern(pattern: str, root: str, any_case: bool) -> re.Pattern[str]:
-    whole = os.path.expanduser(pattern)
-    if not whole.startswith(("/", "**")):
-        whole = os.path.join(root, whole)
-    fixed, rest = _before_wildcards(whole)
-    # What stands before the first wildcard may itself be a link, as /tmp is on macOS.
-    start = re.escape(os.path.realpath(fixed)).rstrip("/") if fixed else ""
-    if rest:
-        inside = "" if rest.endswith("*") else ".*" if rest.endswith("/") else "(?:/.*)?"  # a folder means all in it
-        found = start + ("/" if fixed else "") + _globbed(rest) + inside
-    else:
-        found = start + "(?:/.*)?"
-    return re.compile(found if fixed else f"/{found}", re.DOTALL | (re.IGNORECASE if any_case else 0))
-
-
-def _before_wildcards(pattern: str) -> tuple[str, str]:
-    """Return the folders before the first part with a wildcard, and the rest; all of it and nothing without one."""
-    at = min((pattern.find(letter) for letter in "*?" if letter in pattern), default=-1)
-    if at < 0:
-        return pattern, ""
-    cut = pattern.rfind("/", 0, at)
-    return (pattern[:cut] or "/", pattern[cut + 1 :]) if cut >= 0 else ("", pattern)
-
-
-def _globbed(pattern: str) -> str:
-    out = []
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            out.append("(?:.*/)?")
-            at += 3
-        elif pattern.startswith("**", at):
-            out.append(".*")
-            at += 2
-        elif pattern[at] == "*":
-            out.append("[^/]*")
-            at += 1
-        elif pattern[at] == "?":
-            out.append("[^/]")
-            at += 1
-        else:
-            out.append(re.escape(pattern[at]))
-            at += 1
-    return "".join(out)
-
-
-def has_other_names(path: str) -> bool:
-    """Say whether a file has hard links besides this name: nobody knows what they are called."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return False
-    return found.st_nlink > 1 and os.path.isfile(path)
 
 
 # Hosts.
@@ -252,7 +178,7 @@ def fits_command(pattern: str, command: str) -> bool:
 
 def _is_program(pattern: str, program: str) -> bool:
     if "/" in pattern:
-        return _path_pattern(pattern, os.getcwd(), False).fullmatch(program) is not None
+        return path_pattern(pattern, os.getcwd(), False).fullmatch(program) is not None
     found = shutil.which(pattern)
     if found is None:
         return program == pattern

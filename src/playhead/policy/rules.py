@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from playhead import _limits
 from playhead.errors import ConfigError
-from playhead.policy import resources
+from playhead.policy import paths, resources
+from playhead.policy.paths import Touch
 from playhead.policy.resources import Host
 
 FILE = "playhead.policy.toml"
@@ -125,22 +127,88 @@ def find(folder: Path, named: str = FILE) -> Rules | None:
     return None if named == FILE and not path.is_file() else load(path)
 
 
-def decide(rules: Rules, capability: str, resource: str | None, *, spent: Spent | None = None) -> Decision:
-    """Say whether a capability may be used on a resource. This is the one place where that is decided."""
+def decide(
+    rules: Rules,
+    capability: str,
+    resource: str | None,
+    *,
+    spent: Spent | None = None,
+    touch: Touch | None = None,
+    holds: str | None = None,
+) -> Decision:
+    """Say whether a capability may be used on a resource. This is the one place where that is decided.
+
+    Of a file, `touch` says whether its name is meant or what that leads to, and `holds` is the folder whose contents
+    go with it. A path with a slash at its end is a folder that is made.
+    """
     over = _over(rules.limits, spent) if spent is not None else None
     if over is not None:
         return over
     table = rules.capabilities.get(capability)
     if table is None:
         return Decision("deny", "default", f"the policy does not name {capability}")
-    thing = _thing(capability, resource or "", rules.root)
+    if capability.startswith("fs."):
+        return _decide_file(table, capability, resource or "", rules.root, touch, holds)
+    return _hold(table, _thing(capability, resource or "", rules.root))
+
+
+def _hold(table: Mapping[str, tuple[str, ...]], thing: _Thing) -> Decision:
+    """Hold the patterns of a capability against a thing."""
     for how in _EFFECTS:
         for pattern in table.get(how, ()):
             if thing.fits(pattern, any_case=how != "allow"):
                 if how == "allow" and thing.has_other_names and not _allows_all(table):
-                    return Decision("deny", f"{capability} hard link", "the file has other names, and they are unknown")
-                return Decision(how, f"{capability} {how} {pattern}")  # type: ignore[arg-type]
-    return Decision("deny", f"{capability} default", f"nothing allows {capability} on {thing.name}")
+                    unknown = "the file has other names, and they are unknown"
+                    return Decision("deny", f"{thing.capability} hard link", unknown)
+                return Decision(how, f"{thing.capability} {how} {pattern}")  # type: ignore[arg-type]
+    return Decision("deny", f"{thing.capability} default", f"nothing allows {thing.capability} on {thing.name}")
+
+
+def _decide_file(
+    table: Mapping[str, tuple[str, ...]],
+    capability: str,
+    path: str,
+    root: str,
+    touch: Touch | None,
+    holds: str | None,
+) -> Decision:
+    """Decide about a file: the name, what it leads to, and all that it holds, as far as it is touched."""
+    touch = touch or ("name" if capability == "fs.delete" else "target")
+    if touch == "unknown" and not _allows_all(table):
+        return Decision("deny", f"{capability} unknown file", "nobody can tell which file it is")
+    decisions = []
+    for itself in (touch == "name",) if touch != "both" else (False, True):
+        names = tuple(paths.names_of(path, root, itself=itself))
+        thing = _Thing(names[-1], capability, root, names=names, is_folder=path.endswith("/"),
+                       has_other_names=not itself and paths.has_other_names(names[-1]))  # fmt: skip
+        decisions.append(_hold(table, thing))
+        if decisions[-1].decision != "allow":
+            return decisions[-1]
+    if holds is not None and os.path.isdir(holds) and not os.path.islink(holds):
+        return _decide_inside(table, thing, holds) or decisions[0]
+    return decisions[0]
+
+
+def _decide_inside(table: Mapping[str, tuple[str, ...]], folder: _Thing, holds: str) -> Decision | None:
+    """Decide about what a folder holds, whose names begin with that of the folder; None where all is allowed."""
+    forbidden = [*table.get("deny", ()), *table.get("ask", ())]
+    if not any(paths.reaches(pattern, folder.name, folder.root) for pattern in forbidden) and any(
+        paths.means_all_in(pattern, folder.name, folder.root) for pattern in table.get("allow", ())
+    ):
+        return None
+    try:
+        for at, name in enumerate(paths.inside(holds)):
+            if at >= _limits.POLICY_FOLDER_MAX:
+                many = f"{holds} holds more than {_limits.POLICY_FOLDER_MAX} files, too many to look at"
+                return Decision("deny", f"{folder.capability} folder", many)
+            whole = os.path.join(folder.name, name)
+            decision = _hold(table, _Thing(whole, folder.capability, folder.root, names=(whole,)))
+            if decision.decision != "allow":
+                why = decision.reason or f"{decision.decision} by {decision.rule}"
+                return decision._replace(reason=f"{name} is in it: {why}")
+    except OSError as problem:
+        return Decision("deny", f"{folder.capability} folder", f"nobody can tell what it holds: {problem}")
+    return None
 
 
 def decide_any(rules: Rules, capability: str, names: Sequence[str]) -> Decision:
@@ -160,11 +228,13 @@ class _Thing(NamedTuple):
     capability: str
     root: str
     host: Host | None = None
+    names: tuple[str, ...] = ()  # of a file: those it has on the way to its one form
+    is_folder: bool = False
     has_other_names: bool = False
 
     def fits(self, pattern: str, *, any_case: bool) -> bool:
         if self.capability.startswith("fs."):
-            return resources.fits_path(pattern, self.name, self.root, any_case=any_case)
+            return self._is_at(pattern, any_case)
         if self.host is not None:
             return resources.fits_host(pattern, self.host)
         if self.capability == "process.exec":
@@ -174,11 +244,15 @@ class _Thing(NamedTuple):
             return any(resources.fits_text(pattern, name, any_case=any_case) for name in names if name)
         return resources.fits_text(pattern, self.name, any_case=any_case)
 
+    def _is_at(self, pattern: str, any_case: bool) -> bool:
+        if any_case:
+            return any(paths.fits_path(pattern, name, self.root, any_case=True) for name in self.names)
+        return paths.fits_path(pattern, self.name, self.root, any_case=False) or (
+            self.is_folder and paths.means_all_in(pattern, self.name, self.root)
+        )
+
 
 def _thing(capability: str, resource: str, root: str) -> _Thing:
-    if capability.startswith("fs."):
-        path = resources.path_of(resource, root, itself=capability == "fs.delete")
-        return _Thing(path, capability, root, has_other_names=resources.has_other_names(path))
     if capability == "process.exec":
         return _Thing(resources.command_of(resources.words_of(resource)), capability, root)
     if capability == "net.connect" and not resource.startswith("unix:"):

@@ -14,6 +14,7 @@ from playhead.replay.values import as_text
 
 # Of each effect, what of its detail counts. The others depend on what was there before.
 _COUNTS: dict[str, tuple[str, ...]] = {
+    "attribute.changed": ("name", "removed"),
     "directory.created": ("mode",),
     "file.created": ("type",),
     "file.renamed": ("to",),

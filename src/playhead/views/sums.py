@@ -99,6 +99,7 @@ class Saved:
     tokens_out: int = 0
     cost: float | None = None  # at the prices of the day on which it was not asked
     unpriced: list[str] = field(default_factory=list)
+    without_usage: int = 0  # answers that did not say their tokens: those are in no sum
 
 
 @dataclass
@@ -135,6 +136,7 @@ class ModelSums:
             into.cost = (into.cost or 0.0) + amount
         if unpriced is not None and unpriced not in into.unpriced:
             into.unpriced.append(unpriced)
+        into.without_usage += row.silent
         if row.taped:
             return
         self.tokens_cached += used.cached
@@ -142,7 +144,6 @@ class ModelSums:
         self.errors += row.errors
         self.open += row.open
         self.retries += row.retries
-        self.without_usage += row.silent
         self.ms += row.took_us / MILLI
 
 

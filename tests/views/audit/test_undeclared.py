@@ -86,6 +86,15 @@ def test_a_tool_that_reads_may_ask_the_network_and_connect_for_it() -> None:
     assert not sorts(run)
 
 
+def test_a_connection_to_another_host_is_not_that_of_a_request_though_the_port_is() -> None:
+    for name, expected in (("example.com", []), ("evil.example", [("network", "high")])):
+        run = Told()
+        with run.tool("search", "read"):
+            run.call("http.sent", GET)
+            run.effect("socket.connected", "93.184.216.34:443", names=[name])
+        assert sorts(run) == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "data"),
     [

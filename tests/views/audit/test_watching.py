@@ -115,6 +115,27 @@ def test_the_network_is_told_by_destination_with_what_was_asked_there() -> None:
     ]
 
 
+def test_a_connection_and_the_request_by_name_that_it_was_for_are_one() -> None:
+    run = Told()
+    run.effect("socket.connected", "[2606::1]:443", names=["cdn.example", "xn--mnchen-3ya.example"])
+    run.call("http.sent", {"method": "GET", "url": "https://MÜNCHEN.example./x"})
+    run.effect("socket.connected", "93.1.1.1:443", names=["xn--mnchen-3ya.example"])
+    run.effect("socket.connected", "93.1.1.1:22", names=["xn--mnchen-3ya.example"])  # another port
+    run.effect("socket.connected", "93.1.1.2:443", names=["other.example", 7])  # another host
+    run.effect("socket.connected", "93.1.1.3:443")  # which nobody looked up
+    with run.tool("t"):
+        run.effect("socket.connected", "93.1.1.1:443", names=["xn--mnchen-3ya.example"])  # another span
+    assert told(run, "network") == [
+        ("medium", "münchen.example:443: GET, 2 connections attempted to 93.1.1.1, [2606::1]"),
+        ("medium", "93.1.1.1:22 (xn--mnchen-3ya.example): 1 connection attempted"),
+        ("medium", "93.1.1.2:443 (other.example): 1 connection attempted"),
+        ("medium", "93.1.1.3:443: 1 connection attempted"),
+        ("medium", "93.1.1.1:443 (xn--mnchen-3ya.example): 1 connection attempted"),
+    ]
+    assert found("network", run)[0].seqs == [1, 2, 4]
+    assert found("network", run)[0].count == 3
+
+
 def test_secrets_are_told_with_who_read_them() -> None:
     run = Told()
     values = [

@@ -189,6 +189,79 @@ def test_a_retry_that_was_not_needed_is_one_removal() -> None:
     ]
 
 
+LOOP = [step("attempt", tool("ask", {}, "same"), tool("search", {"q": number}, f"{number}")) for number in range(50)]
+
+
+@pytest.mark.parametrize("at", [0, 1, 25, 49, 50])
+def test_a_round_that_was_put_into_a_loop_is_one_addition_and_those_after_it_keep_their_mates(at: int) -> None:
+    new = step("attempt", tool("ask", {}, "same"), tool("search", {"q": "new"}, "new"))
+    found = both_ways(run(*LOOP), run(*LOOP[:at], new, *LOOP[at:], run="run_b"))
+    assert found == [("added", None, "attempt"), ("added", "follows", "ask"), ("added", "follows", "search")]
+
+
+@pytest.mark.parametrize("changed", [24, 25])
+def test_a_round_that_changed_beside_a_new_one_is_paired_by_what_is_in_it(changed: int) -> None:
+    new = step("attempt", tool("fetch", {"q": "new"}, "new"))
+    other = [step("attempt", tool("ask", {}, "same"), tool("search", {"q": changed}, "other"))]
+    rounds = [*LOOP[:changed], *other, *LOOP[changed + 1 :]]
+    found = both_ways(run(*LOOP), run(*rounds[:25], new, *rounds[25:], run="run_b"))
+    assert sorted(one[0::2] for one in found) == [("added", "attempt"), ("added", "fetch"), ("changed", "search")]
+
+
+def test_repeated_questions_with_other_answers_do_not_cross() -> None:
+    left = run(*(tool("poll", {}, answer) for answer in "abcd"))
+    right = run(*(tool("poll", {}, answer) for answer in "bcde"), run="run_b")
+    assert both_ways(left, right) == [("removed", None, "poll"), ("added", "follows", "poll")]
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=60)
+def test_a_wrapper_is_the_only_origin_even_among_calls_that_ask_the_same(chance: Any, loops: bool) -> None:
+    def body(depth: int) -> list[Part]:
+        return [
+            step("loop" if loops else f"step {chance.randrange(10**9)}", *body(depth - 1))
+            if depth and chance.random() < 0.45
+            else tool(chance.choice("abc"), {"q": chance.randrange(4)}, chance.randrange(2))
+            for _ in range(chance.randint(2, 6))
+        ]
+
+    siblings = body(3)
+    first = chance.randrange(len(siblings))
+    last = chance.randint(first + 1, len(siblings))
+    wrapped = [*siblings[:first], step("wrapper", *siblings[first:last]), *siblings[last:]]
+    found = both_ways(run(*siblings), run(*wrapped, run="run_b"))
+    assert [one for one in found if one[1] != "follows"] == [("added", None, "wrapper")]
+
+
+def test_lanes_of_lanes_are_compared_however_deep() -> None:
+    lanes = ["0" + ".1" * depth for depth in range(1, 1200)]
+    left, right = (
+        run(*(tool("ask", {"q": at}, answer).on(lane) for at, lane in enumerate(lanes)), run=name)
+        for name, answer in (("run_a", "a"), ("run_b", "b"))
+    )
+    assert len(diffed(left, right).deviations) == len(lanes)
+
+
+def test_what_a_policy_decided_by_itself_is_no_difference_to_a_replay() -> None:
+    checked = Part("policy.checked", {"capability": "fs.write", "resource": "x", "decision": "allow", "by": "policy"})
+    asked = policy("src/")
+    live = run(tool("write", {}, "ok", checked), asked)
+    replay = run(tool("write", {}, "ok"), asked, run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert both_ways(live, replay) == []
+    assert both_ways(live, run(tool("write", {}, "ok"), asked, run="run_b")) == [("removed", None, "fs.write")]
+    again = run(tool("write", {}, "ok"), run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert both_ways(live, again) == [("removed", None, "fs.write")]
+
+
+def test_what_is_ignored_of_texts_is_not_compared_in_what_was_printed_either() -> None:
+    def printed(text: str, name: str) -> list[Event]:
+        return run(Part("output.written", {"stream": "stdout", "text": text}), run=name)
+
+    left, right = printed("a", "run_a"), printed("b", "run_b")
+    assert both_ways(left, right) == [("changed", "output_changed", "stdout")]
+    assert both_ways(left, right, ignore=["/text"]) == []
+
+
 def test_identical_questions_are_compared_in_their_order() -> None:
     left = run(*(tool("poll", {}, answer) for answer in "abc"))
     right = run(*(tool("poll", {}, answer) for answer in "axc"), run="run_b")

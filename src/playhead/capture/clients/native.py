@@ -11,7 +11,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-from playhead.capture import callers
+from playhead.capture import callers, untold
 from playhead.capture.clients.unseen import tell
 from playhead.capture.patches import Patches
 
@@ -98,6 +98,8 @@ def _watched(module: str, path: str, original: Any) -> Any:
         named = module not in _BY_NAME or any(isinstance(given, _NAMES) for given in (*args[:3], *options.values()))
         if named and not _inside(library):
             tell(library, lambda: path, library)
+        if library == "dbm":
+            untold.dbm(module, *args)
         return original(*args, **options)
 
     return watched

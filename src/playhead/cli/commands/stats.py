@@ -97,9 +97,12 @@ def _many(args: argparse.Namespace, sold: PriceList, out: Output) -> tuple[Metri
 
 
 def _print(found: Metrics, names: dict[str, str], args: argparse.Namespace, out: Output) -> None:
-    for label, told in stats_text.summary(found):
+    lines = stats_text.summary(found)
+    for label, told in lines:
         out.wrapped([(f"{label:<8}", "dim")], told)
-    if not found.groups:
+    if not lines:
+        out.print("No model was asked, no tool called, and there are no steps: nothing to add up.")
+    if not found.groups or not lines:
         return
     out.print()
     if args.chart is not None:
@@ -120,6 +123,8 @@ def _write_csv(found: Metrics, out: Output) -> None:
     table = io.StringIO(newline="")
     write_rows(table, [[found.by, *columns[1:]], *([row[column] for column in columns] for row in flat)])
     out.write_bytes(table.getvalue().encode("utf-8", "backslashreplace"))
+    if found.left_out:  # which the lines themselves cannot say
+        out.warn(f"{found.left_out:,} more: `-n 0` for all.")
 
 
 def _flat(nested: dict[str, Any], before: str = "") -> dict[str, Any]:

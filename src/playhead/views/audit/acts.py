@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhead.views import text
-from playhead.views.audit.addresses import is_local
+from playhead.views.audit.addresses import is_local, split
 from playhead.views.audit.around import Around
 from playhead.views.audit.findings import SEVERITIES
 from playhead.views.audit.places import QUIET, SORTS, Places
@@ -29,6 +29,7 @@ class Act:
     shown: str = ""  # the target in a sentence, where that is shorter
     around: Around | None = None
     key: tuple[Any, ...] = ()  # of what is the same
+    past_tape: bool = False
     lane: str = "0"
     quiet: bool = False  # to temporary files and the like
     sure: bool = False  # done in a replay, too: the program itself
@@ -37,12 +38,29 @@ class Act:
     own: set[str] = field(default_factory=set)  # the spans of calls that it is made of
     asked: Counter[str] = field(default_factory=Counter)  # of the network: requests by method, models by name
     connections: int = 0
+    names: set[str] = field(default_factory=set)  # hosts that were looked up and lead to where it connected
+    reached: list[str] = field(default_factory=list)  # the numbers of a host that is named
     listens: bool = False
 
     @property
     def only_asks(self) -> bool:
         """Say whether nothing was sent to the network but requests that change nothing."""
         return bool(self.asked) and SAFE_METHODS.issuperset(self.asked) and not self.listens
+
+    @property
+    def only_connects(self) -> bool:
+        """Say whether nothing is known but that it connected somewhere."""
+        return self.rule == "network" and not self.asked and not self.listens
+
+    def with_connections(self, others: list[Act]) -> Act:
+        """Return the same with connections that were made for it."""
+        return replace(
+            self,
+            count=self.count + sum(one.count for one in others),
+            connections=self.connections + sum(one.connections for one in others),
+            reached=sorted({split(one.target)[0] for one in others}),
+            seqs=sorted(seq for one in (self, *others) for seq in one.seqs),
+        )
 
 
 def of_file(what: str, target: str, detail: dict[str, Any], places: Places, *, own: bool) -> Act:
@@ -106,6 +124,8 @@ def _how(what: str, detail: dict[str, Any]) -> str:
             return f"owner {words(detail.get('owner'))}"
         case "times.changed":
             return "its times"
+        case "attribute.changed":
+            return f"attribute {words(detail.get('name'))}"
         case _:
             return what  # recorded by the agent itself, or by a newer Playhead
 
@@ -129,9 +149,11 @@ def of_place(place: str, *, listens: bool = False) -> Act:
 def network_detail(act: Act) -> str:
     """Say what went to a place: the requests by method, the connections."""
     asked = ", ".join(f"{count}× {name}" if count > 1 else name for name, count in act.asked.items())
+    reached = f" to {', '.join(act.reached)}" if act.reached else ""
     told = [
         asked,
-        text.several(act.connections, "connection") + " attempted" if act.connections else "",
+        f"{text.several(act.connections, 'connection')} attempted{reached}" if act.connections else "",
         "listened at" if act.listens else "",
     ]
-    return f"{act.target}: {', '.join(filter(None, told))}" if any(told) else act.target
+    place = f"{act.target} ({', '.join(sorted(act.names))})" if act.names else act.target
+    return f"{place}: {', '.join(filter(None, told))}" if any(told) else place

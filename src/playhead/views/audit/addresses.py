@@ -30,6 +30,14 @@ def split(place: str) -> tuple[str, str]:
     return (host, port) if colon and port.isdecimal() else (place, "")
 
 
+def one_name(host: str) -> str:
+    """Return a host in the one form in which two can be compared: in ASCII, in lower case, without a dot at its end."""
+    try:
+        return host.encode("idna").decode().lower().rstrip(".")
+    except UnicodeError:
+        return host.lower().rstrip(".")
+
+
 def is_numeric(host: str) -> bool:
     """Say whether a host is given by its number, so that nothing has to be looked up."""
     return _number(host) is not None

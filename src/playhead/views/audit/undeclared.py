@@ -48,19 +48,18 @@ def _uncovered(tool: Around, sort: str, done: list[Act]) -> list[Act]:
     if READ not in declared:
         return done
     asked = [act for act in done if act.only_asks]
-    return [act for act in done if not act.only_asks and not (_only_connects(act) and _belongs(act, asked))]
-
-
-def _only_connects(act: Act) -> bool:
-    return not act.asked and not act.listens
+    return [act for act in done if not act.only_asks and not (act.only_connects and _belongs(act, asked))]
 
 
 def _belongs(act: Act, asked: list[Act]) -> bool:
-    """Say whether a connection may be that of a request: to its port, and to its host where that is a number."""
+    """Say whether a connection may be that of a request: to its port, and to its host where that is a number.
+
+    One whose names are known was joined with its request where it has one (joining.py), so it is something else.
+    """
     host, port = split(act.target)
     for one in asked:
         asked_host, asked_port = split(one.target)
-        if asked_port == port and (asked_host == host or not is_numeric(asked_host)):
+        if asked_port == port and (asked_host == host or not (act.names or is_numeric(asked_host))):
             return True
     return False
 

@@ -19,6 +19,7 @@ from playhead.views.audit.acts import SAFE_METHODS, Act, network_detail, of_file
 from playhead.views.audit.addresses import destination
 from playhead.views.audit.around import IRREVERSIBLE, WRITE, Around, Spans
 from playhead.views.audit.findings import Decision, Finding
+from playhead.views.audit.joining import joined
 from playhead.views.audit.places import Places
 from playhead.views.audit.reality import Reality
 from playhead.views.audit.redactions import Redactions, marks
@@ -112,7 +113,7 @@ class Watched:
 
     def findings(self, touched: Collection[str]) -> list[Finding]:
         """Return all that was found in this run alone; `touched` are files that any run of the audit was seen to."""
-        acts = [*self._acts.values(), *self._unseen_changes(touched)]
+        acts = [*joined(self._acts.values()), *self._unseen_changes(touched)]
         found = [self._finding(act) for act in acts]
         return [*found, *undeclared(self.run, acts, self._claims, self._is_real), *self._redactions.findings(self.run)]
 
@@ -182,7 +183,7 @@ class Watched:
         known = self._acts.get(key)
         if known is None:
             known = self._acts[key] = act
-            act.around, act.lane, act.key = around, event.lane, key
+            act.around, act.lane, act.key, act.past_tape = around, event.lane, key, self._reality.is_past_tape
         known.count += 1
         if type(times) is int and times > known.count:
             known.count = times
@@ -305,6 +306,8 @@ class Watched:
             act = self._add(event, of_place(target, listens=what == "socket.bound"), times=times)
             if not act.listens:
                 act.connections = max(act.connections + 1, times if type(times) is int else 0)
+                names = detail.get("names")
+                act.names |= {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
         elif what == "environment.changed":
             if _is_secret(target, detail.get("set")):
                 self._secret(event, target, "low", f"{target} {'removed' if 'removed' in detail else 'set'}", by=what)

@@ -77,7 +77,7 @@ class Causes:
                 waiting += [(child, True) for child in children]
             else:
                 self._lay_out(node)
-                waiting += self._tainted(children, node.lane, False)
+                waiting += self._tainted(children, node.lane)
 
     def _judge(self, node: Node, tainted: bool, inner: bool) -> None:
         one = self._by_node.get(id(node))
@@ -94,22 +94,25 @@ class Causes:
         if explained:
             one.cause = "follows"
 
-    def _tainted(self, children: Sequence[Node], lane: str, tainted: bool) -> list[tuple[Node, bool]]:
+    def _tainted(self, children: Sequence[Node], lane: str) -> list[tuple[Node, bool]]:
         """Return for each of some siblings whether a difference in another one came before it."""
-        here = [child for child in children if child.lane == lane]
-        lanes: dict[str, list[Node]] = {}
-        for child in children:
-            if child.lane != lane:
-                lanes.setdefault(_top(child.lane, lane), []).append(child)
-        over = min((self._place(child)[1] for child in here), default=inf)
-        units = {
-            top: (min(self._place(one)[0] for one in nodes), max(self._place(one)[1] for one in nodes))
-            for top, nodes in lanes.items()
-        }
-        over = min([over, *(last for _, last in units.values())])
-        found = [(child, tainted or over < self._place(child)[0]) for child in here]
-        for top, nodes in lanes.items():
-            found += self._tainted(nodes, top, tainted or over < units[top][0])
+        found: list[tuple[Node, bool]] = []
+        waiting: list[tuple[Sequence[Node], str, bool]] = [(children, lane, False)]
+        while waiting:
+            nodes, base, tainted = waiting.pop()
+            here = [node for node in nodes if node.lane == base]
+            lanes: dict[str, list[Node]] = {}
+            for node in nodes:
+                if node.lane != base:
+                    lanes.setdefault(_top(node.lane, base), []).append(node)
+            units = {
+                top: (min(self._place(one)[0] for one in inner), max(self._place(one)[1] for one in inner))
+                for top, inner in lanes.items()
+            }
+            ends = [self._place(node)[1] for node in here] + [last for _, last in units.values()]
+            over = min(ends, default=inf)
+            found += [(node, tainted or over < self._place(node)[0]) for node in here]
+            waiting += [(inner, top, tainted or over < units[top][0]) for top, inner in lanes.items()]
         return found
 
     def _place(self, node: Node) -> tuple[float, float]:

@@ -74,7 +74,7 @@ class Node:
         self.mate: Node | None = None  # in the other run
         self.moved = ""  # why its place is another: order, parent, wrapper, name
         self.deviates = False
-        self.whole: bytes | None = None  # digest of all that is in it, where that was asked for
+        self.whole: int | None = None  # a number for it and all that is in it, where that was asked for
 
     @property
     def path(self) -> str:
@@ -110,6 +110,16 @@ class Side:
     first_us: int = 0
     ended_us: int = 0
     problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
+    checks: list[Node] = field(default_factory=list)  # that the policy made of its own accord, about what was done
+
+    def leave_out_checks(self) -> None:
+        """Take away what the policy decided of its own accord."""
+        gone = {id(node) for node in self.checks}
+        if gone:
+            self.nodes = [node for node in self.nodes if id(node) not in gone]
+            for parent in {id(node.parent): node.parent for node in self.checks}.values():
+                if parent is not None:
+                    parent.children = [child for child in parent.children if id(child) not in gone]
 
 
 Watch = Callable[[Event], None]
@@ -200,6 +210,8 @@ class _Reading:
         if not opens:
             node.answer = self._answer(event)
         self._side.nodes.append(node)
+        if event.kind == "policy.checked" and event.data.get("by") == "policy":
+            self._side.checks.append(node)
         self._parents.append(event.parent)
         self._begun_us.append(event.elapsed_us)
         if opens and event.span is not None:
@@ -272,11 +284,14 @@ class _Reading:
         side = self._side
         if side.root is None:
             return
+        in_order = True
         for node, said in zip(side.nodes, self._parents, strict=True):
             if node is not side.root:
                 found = self._known.get(said) if said is not None else None
                 node.parent = side.root if found is None or found is node else found
-        self._cut_circles(side.root)
+                in_order = in_order and node.parent.number < node.number
+        if not in_order:  # a circle has at least one that comes before its parent
+            self._cut_circles(side.root)
         for node in side.nodes:
             parent = node.parent
             if parent is not None:

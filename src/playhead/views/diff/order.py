@@ -39,6 +39,19 @@ def moved(pairs: Sequence[Pair], lane: str) -> list[Pair]:
     return found
 
 
+def crossing(firm: Sequence[Pair], pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs that stand before something of their lane on one side, and after it on the other."""
+    by_lane: dict[tuple[str, str], list[Placed]] = {}
+    for pair in firm:
+        by_lane.setdefault((pair[0].lane, pair[1].lane), []).append(_own(pair))
+    barriers = {lanes: _Barrier(placed) for lanes, placed in by_lane.items()}
+    return [
+        pair
+        for pair in pairs
+        if (own := barriers.get((pair[0].lane, pair[1].lane))) is not None and own.against(_own(pair))
+    ]
+
+
 def checked_late(pairs: Sequence[Pair], parents: Pair) -> list[Pair]:
     """Return the policy checks that were made before an effect in one run, and after it in the other."""
     checks = [pair for pair in pairs if pair[0].kind == "policy.checked" and pair[0].lane == pair[1].lane]

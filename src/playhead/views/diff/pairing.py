@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from playhead.views.alignment import aligned
-from playhead.views.diff import content, order
+from playhead.views.diff import order
+from playhead.views.diff.likeness import alike, inside, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
 
@@ -63,7 +64,7 @@ class Pairing:
         lefts, rights = left.children, right.children
         start = 0
         for one, other in zip(lefts, rights, strict=False):
-            if one.question != other.question or one.answer != other.answer or one.lane != other.lane:
+            if one.lane != other.lane or whole(one) != whole(other):
                 break
             self._join(one, other)
             start += 1
@@ -76,61 +77,94 @@ class Pairing:
             one.moved = other.moved = one.moved or "order"
 
     def _rest(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str) -> None:
-        """Pair siblings, beginning with what is sure: what was asked once on each side. The others stand between."""
-        asked = Counter(node.question for node in lefts), Counter(node.question for node in rights)
-        once = {found for found, times in asked[0].items() if times == 1 == asked[1][found]}
-        self._pair_by(lefts, rights, lambda node: node.question if node.question in once else None)
+        """Pair siblings, beginning with what is sure: what was there once on each side. The others stand between."""
+        again = self._once(lefts, rights, lambda node: node.question)
+        if again:
+            self._once(lefts, rights, whole)
         gaps = _Gaps(lefts, rights, lane, self._join)
-        gaps.align(lambda node: (node.question, node.answer, node.lane))
-        gaps.align(lambda node: (node.question, node.answer))
-        self._pair_by(*gaps.left_over(), lambda node: node.question)
-        inner = self._unwrapped(lefts, rights)
-        if inner is not None:
-            gaps = _Gaps(*inner, lane, self._join)
+        if again:
+            self._same(gaps)
+        if (inner := self._unwrapped(lefts, rights)) is not None:
+            gaps, again = _Gaps(*inner, lane, self._join), True
+            self._same(gaps)
+        if again:
+            gaps.align_by(alike)
+            gaps.align(lambda node: (node.question, node.lane))
+            self._pair_by(*gaps.left_over(), lambda node: node.question, firm=gaps.firm())
         self._by_meaning(*gaps.left_over())
         gaps.align(lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None)
         self._renamed(gaps)
         gaps.align(lambda node: (node.kind, node.name))
 
+    def _once(self, lefts: Sequence[Node], rights: Sequence[Node], key: Callable[[Node], Hashable]) -> bool:
+        """Pair what has a key that no other one has on its side; say whether something else is on both sides."""
+        known: list[dict[Hashable, Node | None]] = [{}, {}]
+        for found, nodes in zip(known, (lefts, rights), strict=True):
+            for node in nodes:
+                if node.mate is None:
+                    at = key(node)
+                    found[at] = None if at in found else node
+        again = False
+        for at, one in known[0].items():
+            if at in known[1]:
+                other = known[1][at]
+                if one is None or other is None:
+                    again = True
+                else:
+                    self._join(one, other)
+        return again
+
+    @staticmethod
+    def _same(gaps: _Gaps) -> None:
+        """Pair what is the same with all that is in it."""
+        gaps.align(lambda node: (whole(node), node.lane))
+        gaps.align(whole)
+
     def _pair_by(
-        self, lefts: Iterable[Node], rights: Iterable[Node], key: Callable[[Node], Hashable], why: str = ""
+        self,
+        lefts: Iterable[Node],
+        rights: Iterable[Node],
+        key: Callable[[Node], Hashable],
+        firm: Sequence[Pair] | None = None,
     ) -> None:
-        """Pair what has the same key; of several those that were answered the same, else one after the other."""
+        """Pair what has the same key; of several those that were answered the same, else one after the other.
+
+        What was answered otherwise, and would cross what is firm, is not the same thing at another place.
+        """
         groups: dict[Hashable, tuple[list[Node], list[Node]]] = {}
         for side, nodes in enumerate((lefts, rights)):
             for node in nodes:
                 if node.mate is None and (found := key(node)) is not None:
                     groups.setdefault(found, ([], []))[side].append(node)
-        for ones, others in groups.values():
-            if ones and others:
-                for one, other in _matched(ones, others):
-                    self._join(one, other, why)
+        pairs = [pair for ones, others in groups.values() if ones and others for pair in _matched(ones, others)]
+        if pairs and firm is not None:
+            apart = {id(one) for one, _ in order.crossing(firm, pairs)}
+            pairs = [(one, other) for one, other in pairs if id(one) not in apart or whole(one) == whole(other)]
+        for one, other in pairs:
+            self._join(one, other)
 
     def _unwrapped(self, lefts: Sequence[Node], rights: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
-        """Look into spans that were put around what stood here by itself, and pair what is in them.
+        """Look into spans that were put around what stood here by itself.
 
         Return the siblings with what is in such spans in their place; None where there is none.
         """
+        if not any(node.children and node.mate is None for side in (lefts, rights) for node in side):
+            return None
         nodes = [list(lefts), list(rights)]
+        found = False
         for side in (0, 1):
-            wanted = {node.question for node in nodes[1 - side] if node.mate is None}
+            here, there = (Counter(node.question for node in nodes[at] if node.mate is None) for at in (side, 1 - side))
             at = 0
-            while wanted and at < len(nodes[side]):
+            while there and at < len(nodes[side]):
                 node = nodes[side][at]
-                among = sum(child.question in wanted for child in node.children) if node.mate is None else 0
-                if among and among >= _WRAPPED_MIN * len(node.children):
-                    node.moved = "wraps"
+                if node.mate is None and here[node.question] > there[node.question] and _is_around(node, there):
+                    node.moved, found = "wraps", True
                     nodes[side][at : at + 1] = node.children  # which may have others in them
+                    here.update(child.question for child in node.children)
+                    here[node.question] -= 1
                 else:
                     at += 1
-        if (
-            len(nodes[0]) == len(lefts)
-            and len(nodes[1]) == len(rights)
-            and not any(node.moved == "wraps" for node in (*lefts, *rights))
-        ):
-            return None
-        self._pair_by(nodes[0], nodes[1], lambda node: node.question)
-        return nodes[0], nodes[1]
+        return (nodes[0], nodes[1]) if found else None
 
     def _by_meaning(self, lefts: Sequence[Node], rights: Sequence[Node]) -> None:
         """Pair questions that are written otherwise and mean the same."""
@@ -163,7 +197,7 @@ class Pairing:
 
     def _elsewhere(self) -> None:
         """Pair what is left over in different places of the tree, and is the same."""
-        for key, sure in ((_whole, False), (_asked, True)):
+        for key, sure in ((whole, False), (_asked, True)):
             lefts, rights = ([node for node in side.nodes if node.mate is None] for side in self._sides)
             known: dict[Hashable, list[Node]] = {}
             for node in reversed(rights if lefts else ()):
@@ -177,7 +211,7 @@ class Pairing:
                     continue
                 while others and others[-1].mate is not None:
                     others.pop()
-                if others:
+                if others and not (sure and node.parent is not None and node.parent.mate is others[-1].parent):
                     self._join(node, others.pop(), "parent")
                     self._work()
 
@@ -186,7 +220,7 @@ class _Gaps:
     """What has no mate yet, in the places between siblings that are paired and in order."""
 
     def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
-        self._join = join
+        self._join, self._lefts = join, lefts
         pairs = [(node, node.mate) for node in lefts if node.mate is not None]
         gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
         firm = [pair for pair in pairs if id(pair[0]) not in gone]
@@ -202,29 +236,42 @@ class _Gaps:
         left, right = ([node for gap in self._gaps for node in gap[side] if node.mate is None] for side in (0, 1))
         return left, right
 
+    def firm(self) -> list[Pair]:
+        """Return what is paired, of these siblings."""
+        return [(node, node.mate) for node in self._lefts if node.mate is not None]
+
     def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap; what is paired divides the gap."""
+        """Pair what has the same token, in order and within its gap."""
+        self.align_by(lambda ones, others: _aligned(ones, others, token), why)
+
+    def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
+        """Pair what is found in a gap, in order; what is paired divides the gap."""
         gaps = []
         for gap in self._gaps:
             ones, others = ([node for node in side if node.mate is None] for side in gap)
-            if not ones or not others:
+            pairs = find(ones, others) if ones and others else []
+            if not pairs:
                 gaps.append((ones, others))
                 continue
-            lefts, rights = ([(node, token(node)) for node in side] for side in (ones, others))
-            common = {found for _, found in lefts if found is not None} & {found for _, found in rights}
-            if not common:
-                gaps.append((ones, others))
-                continue
-            lefts, rights = ([pair for pair in side if pair[1] in common] for side in (lefts, rights))
-            pairs = []
-            for block in aligned([found for _, found in lefts], [found for _, found in rights]):
-                if block.same:
-                    for step in range(block.left_end - block.left):
-                        pairs.append((lefts[block.left + step][0], rights[block.right + step][0]))
             for one, other in pairs:
                 self._join(one, other, why)
             gaps += _divided(ones, others, pairs)
         self._gaps = gaps
+
+
+def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
+    """Pair what has the same token, in order; None is nobody's."""
+    lefts, rights = ([(node, token(node)) for node in side] for side in (ones, others))
+    common = {found for _, found in lefts if found is not None} & {found for _, found in rights}
+    if not common:
+        return []
+    lefts, rights = ([pair for pair in side if pair[1] in common] for side in (lefts, rights))
+    pairs = []
+    for block in aligned([found for _, found in lefts], [found for _, found in rights]):
+        if block.same:
+            for step in range(block.left_end - block.left):
+                pairs.append((lefts[block.left + step][0], rights[block.right + step][0]))
+    return pairs
 
 
 def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
@@ -253,40 +300,20 @@ def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tu
     return found
 
 
+def _is_around(node: Node, wanted: Counter[Hashable]) -> bool:
+    """Say whether a good part of what is in a span is looked for beside it."""
+    among = sum(wanted[child.question] > 0 for child in node.children)
+    return among > 0 and among >= _WRAPPED_MIN * len(node.children)
+
+
 def paired_children(left: Node) -> list[Pair]:
     """Return the children of a node whose mates are children of its mate."""
     return [(child, child.mate) for child in left.children if child.mate is not None and child.mate.parent is left.mate]
 
 
-def inside(node: Node) -> Hashable:
-    """Return what a node was answered, and all that is in it."""
-    return node.status, node.answer, tuple(whole(child) for child in node.children)
-
-
-def whole(node: Node) -> bytes:
-    """Return a digest of a node and all that is in it."""
-    waiting = [node]
-    while waiting:
-        one = waiting[-1]
-        missing = [child for child in one.children if child.whole is None]
-        if missing:
-            waiting += missing
-            continue
-        waiting.pop()
-        if one.whole is None:
-            parts = [str(one.question), one.status, one.answer.hex(), *(str(child.whole) for child in one.children)]
-            one.whole = content.digest(parts)
-    assert node.whole is not None
-    return node.whole
-
-
 def _says_much(node: Node) -> bool:
     """Say whether what a node was answered, and what is in it, is enough to know it by."""
     return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
-
-
-def _whole(node: Node) -> Hashable:
-    return whole(node)
 
 
 def _asked(node: Node) -> Hashable:

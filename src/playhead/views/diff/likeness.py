@@ -1,0 +1,91 @@
+"""Say how much two spans are alike by what is in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from playhead import _limits
+from playhead.views.diff.nodes import Node
+
+Pair = tuple[Node, Node]
+
+
+def whole(node: Node) -> int:
+    """Return a number for a node and all that is in it, in whatever order: the same for the same, in this process.
+
+    Others may have it by chance: what is paired by it is compared all the same.
+    """
+    if node.whole is not None:
+        return node.whole
+    waiting = [node]
+    while waiting:
+        one = waiting[-1]
+        missing = [child for child in one.children if child.whole is None]
+        if missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        one.whole = hash((one.question, one.status, one.answer, _contents(one)))
+    assert node.whole is not None
+    return node.whole
+
+
+def inside(node: Node) -> Hashable:
+    """Return what a node was answered, and all that is in it."""
+    whole(node)
+    return node.status, node.answer, _contents(node)
+
+
+def _contents(node: Node) -> Hashable:
+    return tuple(sorted(child.whole or 0 for child in node.children)) if node.children else ()
+
+
+def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
+    """Pair spans that ask the same and have something in them, in order: those that have most in common.
+
+    None where there are too many to look at each with each.
+    """
+    ones, others = ([node for node in side if node.children] for side in (lefts, rights))
+    both = {node.question for node in ones} & {node.question for node in others}
+    ones, others = ([node for node in side if node.question in both] for side in (ones, others))
+    if not ones or not others or len(ones) * len(others) > _limits.DIFFERENCE_ALIKE_MAX:
+        return []
+    if len(ones) == 1 == len(others):
+        return [(ones[0], others[0])]
+    bags = [[_bag(node) for node in side] for side in (ones, others)]
+    best = [[0] * (len(others) + 1) for _ in range(len(ones) + 1)]
+    common = [
+        [
+            1 + 2 * sum((bag & bags[1][at]).values()) if one.question == other.question else 0
+            for at, other in enumerate(others)
+        ]
+        for one, bag in zip(ones, bags[0], strict=True)
+    ]
+    for x in range(len(ones) - 1, -1, -1):
+        for y in range(len(others) - 1, -1, -1):
+            best[x][y] = max(best[x + 1][y], best[x][y + 1], common[x][y] and common[x][y] + best[x + 1][y + 1])
+    found: list[Pair] = []
+    x = y = 0
+    while x < len(ones) and y < len(others):
+        if common[x][y] and best[x][y] == common[x][y] + best[x + 1][y + 1]:
+            found.append((ones[x], others[y]))
+            x, y = x + 1, y + 1
+        elif best[x][y] == best[x + 1][y]:
+            x += 1
+        else:
+            y += 1
+    return found
+
+
+def _bag(node: Node) -> Counter[Hashable]:
+    """Return what was asked in a span, at any depth; of a large one its beginning."""
+    found: Counter[Hashable] = Counter()
+    waiting, seen = list(reversed(node.children)), 0
+    while waiting and seen < _limits.DIFFERENCE_ALIKE_NODES_MAX:
+        one = waiting.pop()
+        seen += 1
+        found[one.question] += 1
+        found[one.kind, one.name, one.answer] += 1
+        waiting += reversed(one.children)
+    return found
