@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun
+from playhead.views.report.contract import Report, ReportedRun, outcome
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
@@ -51,10 +51,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
 
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
-    said = {True: "no difference", None: "could not tell"}.get(
-        diff.get("identical"), "the final output differs" if diff.get("output_differs") else "the runs differ"
-    )
-    found = ["", f"### Differences: {said}", ""]
+    found = ["", f"### Differences: {outcome(diff)}", ""]
     headline = diff.get("headline")
     if isinstance(headline, dict):
         found.append(f"First: {_place(headline)}")
@@ -69,6 +66,11 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             found.append(f"  - {_code(change.get('path') or '/')}: {_code(was)} → {_code(now)}")
     if len(origins) > _limits.REPORT_ROWS_SHORT:
         found.append(f"- and {len(origins) - _limits.REPORT_ROWS_SHORT:,} more")
+    if missed := diff.get("not_compared") or []:
+        found += ["", f"Not compared: {text.several(len(missed), 'event')}.", ""]
+        for one in missed[: _limits.REPORT_ROWS_SHORT]:
+            why = _m(text.cut(str(one.get("why")), _limits.REPORT_CELL_CHARACTERS_MAX))
+            found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
     config = diff.get("config") or []
     if config:
         found += ["", f"<details><summary>Ran with: {len(config)} differences</summary>", ""]
