@@ -15,6 +15,7 @@ from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
 _INDENT_MAX = 12
+_SIDES = ("left", "right")
 # Of what a browser would load, run or send, nothing is allowed but what stands in the page.
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -44,7 +45,7 @@ def page_of(report: Report, style: str, script: str) -> str:
 
 
 def _heads(runs: Sequence[ReportedRun]) -> list[str]:
-    sides = ("left", "right") if len(runs) > 1 else ("",)
+    sides = _SIDES if len(runs) > 1 else ("",)
     return [_head(number, run, side) for number, (run, side) in enumerate(zip(runs, sides, strict=True))]
 
 
@@ -173,22 +174,25 @@ def _audit(report: Report) -> str:
     findings = [one for one in audit.get("findings") or () if isinstance(one, dict)]
     counts = mapping(audit.get("counts"))
     badges = "".join(badge(name, count) for name, count in counts.items() if count)
-    rows = "".join(_finding(one, sides) for one in findings[: _limits.REPORT_FINDINGS_MAX])
+    several = len(sides) > 1 or any(one.get("run") not in sides for one in findings)
+    rows = "".join(_finding(one, sides, several) for one in findings[: _limits.REPORT_FINDINGS_MAX])
     more = len(findings) - _limits.REPORT_FINDINGS_MAX
     told = f'<p class="dim">{more:,} more findings are in the data of this page.</p>' if more > 0 else ""
-    run = "<th>run</th>" if len(sides) > 1 else ""
+    run = "<th>run</th>" if several else ""
     head = f"<tr><th>rule</th><th>severity</th>{run}<th>event</th><th>what</th></tr>"
     body = f"<table>{head}{rows}</table>{told}" if findings else '<p class="ok">Nothing was found.</p>'
     return f'<h2 id="audit">Audit</h2>{badges}{body}'
 
 
-def _finding(one: dict[str, Any], sides: dict[str, int]) -> str:
-    number = sides.get(str(one.get("run")), 0)
-    run = f'<td class="word">{("left", "right")[number]}</td>' if len(sides) > 1 else ""
-    severity = one.get("severity")
+def _finding(one: dict[str, Any], sides: dict[str, int], several: bool) -> str:
+    """Write a finding: with a link where its run is in the page, and not of a Python that this one started."""
+    number, severity = sides.get(str(one.get("run"))), one.get("severity")
+    of = e(one.get("run")) if number is None else _SIDES[number] if len(sides) > 1 else "this one"
+    run = f"<td>{of}</td>" if several else ""
+    seq = e(one.get("seq")) if number is None else link(number, one.get("seq"))
     return (
         f'<tr><td class="word">{e(one.get("rule"))}</td><td class="{tone(severity)} word">{e(severity)}</td>{run}'
-        f'<td class="number">{link(number, one.get("seq"))}</td><td>{e(one.get("detail"))}</td></tr>'
+        f'<td class="number">{seq}</td><td>{e(one.get("detail"))}</td></tr>'
     )
 
 
