@@ -83,11 +83,12 @@ IMPORT_COMMITS_MAX: Final = 100_000
 IMPORT_GIT_S: Final = 60.0  # in which git must have listed them
 IMPORT_WAIT_S: Final = 60.0  # for another import into the same store
 IMPORT_RUNS_MAX: Final = 20  # that one result of CI, or one commit, is attached to: the newest
-JUNIT_TESTS_MAX: Final = 200_000  # in one file
+JUNIT_TESTS_MAX: Final = 200_000  # in one file, and as many suites
 JUNIT_DEPTH_MAX: Final = 50  # elements within elements
 JUNIT_EVENTS_MAX: Final = 100  # tests that failed, of one file, which have an event of their own
 ACTIONS_MEMBERS_MAX: Final = 20_000  # files in a zip of logs
 ACTIONS_BYTES_MAX: Final = 512 * 1024 * 1024  # of all of them, unpacked
+ACTIONS_LINES_MAX: Final = 5_000_000  # in all of them: a hundred bytes each
 ACTIONS_MARKS_MAX: Final = 100  # errors, and as many groups, of one step that are listed; its log has all of them
 LOG_ENTRIES_DEFAULT: Final = 50  # that `playhead log` prints
 

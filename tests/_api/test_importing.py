@@ -283,3 +283,15 @@ def test_imports_of_the_same_results_at_the_same_moment_add_them_once(store: Fil
     placed = [one for imported in imports for one in imported.runs]
     assert len({one.run for one in placed}) == 1
     assert sorted((one.made, bool(one.added)) for one in placed) == [(False, False)] * 3 + [(True, True)]
+
+
+@pytest.mark.parametrize("named", [{"commit": ""}, {"run": " "}, {"ci_run": ""}])
+def test_an_empty_name_is_refused_and_does_not_mean_none(store: FileStore, repo: Path, named: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="names nothing"):
+        junit(store, repo=repo, **named)
+
+
+def test_several_commits_are_not_taken_for_the_newest_of_them(store: FileStore, repo: Path) -> None:
+    commit(repo, "another")
+    with pytest.raises(UsageError, match="not a commit, but a range"):
+        junit(store, repo=repo, commit="HEAD~1..HEAD")

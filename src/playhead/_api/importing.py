@@ -87,6 +87,9 @@ def about(
 
     Without `environ` nothing is guessed: whoever imports the log of a job seldom is that job.
     """
+    for name, given in (("--run", run), ("--commit", commit), ("--ci-run", ci_run)):
+        if given is not None and not given.strip():
+            raise UsageError(f"{name} names nothing", hint="Is a variable empty? Leave it out, or say what it is.")
     facts = {} if told is None else dict(told.ci)
     sha = None if told is None else told.commit
     if environ is not None:
@@ -130,6 +133,8 @@ def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bo
 
 def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
     """Take the commit in full, and say whether this repository has it."""
+    if ".." in commit:
+        raise UsageError(f"not a commit, but a range of them: {commit!r}", hint="Name the one that was tested.")
     try:
         (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
