@@ -139,7 +139,8 @@ def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
         (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
-            raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
+            why = f" ({problem})" if isinstance(problem, GitFailed) else ""
+            raise UsageError(f"not a commit of this repository: {commit!r}{why}") from None
         found.commit = commit  # of one that was not fetched, or of another repository
         return False
     found.commit, found.makers = one.sha, list(one.runs)
