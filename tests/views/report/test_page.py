@@ -11,6 +11,7 @@ import pytest
 from py_mini_racer import MiniRacer
 
 import playhead
+from playhead import _limits
 from playhead._api.reporting import as_markdown, as_page, report
 
 HOSTILE = (
@@ -212,3 +213,19 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
     for line in told.splitlines():
         if line.startswith("| ") and "---" not in line:
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 10), line
+
+
+def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report(recorded(), recorded("other"))
+    whole = as_markdown(found)
+    assert "would not fit" not in whole
+    assert found.diff is not None
+    change = {"path": "/" + "long/" * 1000, "left": "a" * 1000, "right": "b" * 1000}
+    one = {"type": "changed", "path": "p" * 1000, "cause": "input_changed", "changes": [change] * 3}
+    found.diff["deviations"], found.diff["config"] = [one] * 1000, [change] * 1000
+    assert len(as_markdown(found)) < 65_536
+    monkeypatch.setattr(_limits, "REPORT_COMMENT_CHARACTERS_MAX", 2000)
+    told = as_markdown(found)
+    assert len(told) < 2500
+    assert "The differences would not fit into a comment" in told
+    assert found.runs[0].id in told
