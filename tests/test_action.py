@@ -65,6 +65,37 @@ def test_the_action_records_audits_compares_and_reports(tmp_path: Path) -> None:
     assert "### Differences: the final output differs" in told
 
 
+CHILD = "import playhead; playhead.record('child').__enter__().output"
+PARENT = f"""
+import subprocess, sys, playhead
+with playhead.record("parent"):
+    open("out.txt", "w").write("x")
+    subprocess.run([sys.executable, "-c", {CHILD!r}], check=True)
+"""
+
+
+def test_what_is_audited_is_what_was_recorded_and_not_the_last_python_that_it_started(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(PARENT)
+    found: dict[str, str] = {}
+    for _ in range(2):  # in the same job, into the same folder
+        before = found.get("run")
+        code, found, told = act(tmp_path, f"{sys.executable} agent.py", FAIL_ON="write")
+        assert (code, "::error::the audit found something of: write" in told) == (1, True), told
+        assert found["run"] != before
+        assert playhead.load(found["cassette"]).id == found["run"]
+        assert playhead.load(found["run"], tmp_path / ".playhead").events().__next__().data.get("origin") is None
+    assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == [
+        "audit.sarif", "report.html", "report.md", "run.cassette",
+    ]  # fmt: skip
+
+
+def test_where_nothing_is_recorded_an_older_run_is_not_taken_for_it(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    assert act(tmp_path, f"{sys.executable} agent.py one")[0] == 0
+    code, found, told = act(tmp_path, f"{sys.executable} agent.py one", PLAYHEAD_DISABLED="1")
+    assert (code, found, "::error::nothing was recorded" in told) == (1, {}, True), told
+
+
 def test_every_input_of_the_action_is_documented() -> None:
     text = (ROOT / "action.yml").read_text()
     inputs = [

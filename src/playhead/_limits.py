@@ -86,12 +86,14 @@ IMPORT_FILE_BYTES_MAX: Final = 256 * 1024 * 1024  # of a file that is imported, 
 IMPORT_COMMITS_DEFAULT: Final = 1000  # the newest, of those that were asked for; `--limit` changes it
 IMPORT_COMMITS_MAX: Final = 100_000
 IMPORT_GIT_S: Final = 60.0  # in which git must have listed them
+IMPORT_WAIT_S: Final = 60.0  # for another import into the same store
 IMPORT_RUNS_MAX: Final = 20  # that one result of CI, or one commit, is attached to: the newest
-JUNIT_TESTS_MAX: Final = 200_000  # in one file
+JUNIT_TESTS_MAX: Final = 200_000  # in one file, and as many suites
 JUNIT_DEPTH_MAX: Final = 50  # elements within elements
 JUNIT_EVENTS_MAX: Final = 100  # tests that failed, of one file, which have an event of their own
 ACTIONS_MEMBERS_MAX: Final = 20_000  # files in a zip of logs
 ACTIONS_BYTES_MAX: Final = 512 * 1024 * 1024  # of all of them, unpacked
+ACTIONS_LINES_MAX: Final = 5_000_000  # in all of them: a hundred bytes each
 ACTIONS_MARKS_MAX: Final = 100  # errors, and as many groups, of one step that are listed; its log has all of them
 LOG_ENTRIES_DEFAULT: Final = 50  # that `playhead log` prints
 
@@ -125,6 +127,7 @@ REPORT_FINDINGS_MAX: Final = 2000  # of an audit, in a table of the page
 REPORT_LINE_CHARACTERS_MAX: Final = 20_000  # of a line that is shown; its data has all of it
 REPORT_CONTEXT_CHARACTERS_MAX: Final = 400  # of what is the same between two words that differ
 REPORT_CELL_CHARACTERS_MAX: Final = 160
+REPORT_COMMENT_CHARACTERS_MAX: Final = 60_000  # of Markdown: GitHub takes a comment of 65,536
 
 # Index
 INDEX_BATCH_EVENTS: Final = 2000  # written in one transaction: progress is kept and memory stays flat

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +269,29 @@ def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: Fil
     assert next(iter(playhead.load(placed.run, store.root).events())).data["git"] == {"commit": "b" * 40}
     (placed,) = junit(store, commit="c" * 40, repo=repo).runs
     assert next(iter(playhead.load(placed.run, store.root).events())).data["git"]["root"] == str(repo)
+
+
+def test_imports_of_the_same_results_at_the_same_moment_add_them_once(store: FileStore) -> None:
+    start = threading.Barrier(4)
+
+    def at_once(_: int) -> Imported:
+        start.wait()
+        return junit(store, ci_run="4711")
+
+    with ThreadPoolExecutor(4) as pool:
+        imports = list(pool.map(at_once, range(4)))
+    placed = [one for imported in imports for one in imported.runs]
+    assert len({one.run for one in placed}) == 1
+    assert sorted((one.made, bool(one.added)) for one in placed) == [(False, False)] * 3 + [(True, True)]
+
+
+@pytest.mark.parametrize("named", [{"commit": ""}, {"run": " "}, {"ci_run": ""}])
+def test_an_empty_name_is_refused_and_does_not_mean_none(store: FileStore, repo: Path, named: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="names nothing"):
+        junit(store, repo=repo, **named)
+
+
+def test_several_commits_are_not_taken_for_the_newest_of_them(store: FileStore, repo: Path) -> None:
+    commit(repo, "another")
+    with pytest.raises(UsageError, match="not a commit, but a range"):
+        junit(store, repo=repo, commit="HEAD~1..HEAD")

@@ -127,3 +127,19 @@ def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore, re
 def test_a_repository_without_a_commit_has_none(tmp_path: Path, store: FileStore) -> None:
     found = run_import(store, make(tmp_path / "new"))
     assert (found.commits, found.attached) == (0, [])
+
+
+def test_the_commit_at_which_a_shallow_clone_ends_is_not_said_to_have_made_every_file(
+    store: FileStore, repo: Path, tmp_path: Path
+) -> None:
+    run = record(store)
+    named = commit(repo, f"named\n\nPlayhead-Run: {run}", b="x\n")
+    later = commit(repo, f"later\n\nPlayhead-Run: {run}", c="y\n")
+    git_in(repo, "clone", "-q", "--depth", "2", repo.as_uri(), str(tmp_path / "shallow"))
+    found = run_import(store, tmp_path / "shallow")
+    assert (found.commits, found.shallow) == (2, [named])
+    ended, whole = committed(store, run)
+    assert (ended["commit"], ended["shallow"], ended.get("files"), ended.get("parents")) == (named, True, None, None)
+    assert (whole["commit"], whole.get("shallow"), whole["files"], whole["parents"]) == (later, None, ["c"], [named])
+    with Index(store.root) as index:
+        assert index.query("SELECT target FROM effects WHERE what = 'file.committed'")[1] == [("c",)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,18 @@ def test_an_altered_run_is_reported_as_one(ask, sample, store):
     assert said.code == 3
     assert "altered" in said.err
     assert 'integrity: <b class="bad">broken</b>' in Path("a.html").read_text()
+
+
+def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample, store):
+    path = layout.timeline(layout.run_dir(store, sample))
+    lines = path.read_bytes().split(b"\n")
+    lines[6] = b"\xff not <b>JSON"
+    path.write_bytes(b"\n".join(lines))
+    for name in ("a.html", "a.md", "a.json"):
+        said = ask("report", sample, "-o", name)
+        assert (said.code, "altered" in said.err) == (3, True)
+    found = json.loads(Path("a.json").read_text())["runs"][0]
+    assert found["verify"]["integrity"]["verdict"] == "broken"
+    assert found["lines"][6] == "\ufffd not <b>JSON"
+    assert found["timeline"]
+    assert max(row["seq"] for row in found["timeline"]) < 6

@@ -146,3 +146,23 @@ def test_a_bomb_is_refused_while_it_is_unpacked(monkeypatch: pytest.MonkeyPatch)
 def test_of_many_marks_the_first_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_limits, "ACTIONS_MARKS_MAX", 2)
     assert actions_log.judge(lines(0, *["##[error]x"] * 5)) == ("failure", ["x", "x"], [])
+
+
+def test_many_short_lines_in_a_small_zip_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "ACTIONS_LINES_MAX", 5)
+    assert actions_log.read(zipped({"0_a.txt": lines(0, "one", "two"), "1_b.txt": lines(0, "three")}), "x").jobs
+    with pytest.raises(BadImport, match="more than 5 lines"):
+        actions_log.read(zipped({"0_a.txt": "\n" * 3, "1_b.txt": "\n" * 3}), "x")
+    with pytest.raises(BadImport, match="more than 5 lines"):
+        actions_log.read(lines(0, *"abcdef").encode(), "x")
+
+
+@pytest.mark.parametrize("name", ["9" * 5000 + "_a.txt", "b/" + "9" * 5000 + "_a.txt"])
+def test_a_file_with_a_number_that_nobody_counts_to_is_no_log(name: str) -> None:
+    assert actions_log.read(zipped({"0_b.txt": SETUP, name: SETUP}), "x").ignored == [name]
+
+
+def test_a_file_without_a_name_is_no_log() -> None:
+    data = zipped({"0_b.txt": SETUP, "?": SETUP}).replace(b"?", b"\0")
+    with pytest.raises(BadImport):
+        actions_log.read(data, "x")

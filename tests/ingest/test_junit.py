@@ -124,6 +124,8 @@ def test_a_file_beyond_the_limits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(_limits, "JUNIT_TESTS_MAX", 2)
     with pytest.raises(BadImport, match="more than 2 tests"):
         junit.read(b"<testsuite>" + b'<testcase name="a"/>' * 3 + b"</testsuite>")
+    with pytest.raises(BadImport, match="more than 2 suites"):
+        junit.read(b"<testsuites>" + b"<testsuite/>" * 3 + b"</testsuites>")
     monkeypatch.setattr(_limits, "IMPORT_FILE_BYTES_MAX", 10)
     with pytest.raises(BadImport, match="more than 10 bytes"):
         junit.read(b"<testsuite/>")
@@ -133,3 +135,10 @@ def test_a_file_beyond_the_limits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_time_that_is_none_is_left_out(time: str) -> None:
     (test,) = junit.read(f'<testsuite><testcase name="a" time="{time}" line="x"/></testsuite>'.encode()).tests
     assert (test.duration_us, test.line) == (None, None)
+
+
+def test_a_test_that_failed_in_many_ways_has_all_of_them_and_takes_no_longer_for_it() -> None:
+    many = 30_000
+    failures = b'<failure message="m">t</failure>' * many
+    (test,) = junit.read(b'<testsuite><testcase name="a">' + failures + b"</testcase></testsuite>").tests
+    assert (test.status, test.message, test.text) == ("failed", "\n\n".join("m" * many), "\n\n".join("t" * many))

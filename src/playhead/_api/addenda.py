@@ -7,11 +7,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playhead import settings
+from playhead import _limits, settings
 from playhead.capture.guard import RecordingWarning
 from playhead.capture.opening import open_recording
 from playhead.capture.recording import Recording
+from playhead.errors import StoreError
+from playhead.store import layout
+from playhead.store.alone import alone
 from playhead.store.base import Store
+from playhead.store.files import FileStore
 
 
 def open_run(store: Store, run: str | None) -> Recording:
@@ -29,6 +33,30 @@ def adding(store: Store, run: str) -> Iterator[Recording]:
         let_go(recording)
         raise
     recording.leave()
+
+
+@contextmanager
+def importing_alone(store: FileStore, *, may_make: bool) -> Iterator[None]:
+    """Keep other imports out: what a run has is looked up before something is added, and nobody may add in between.
+
+    The lock is on the folder of the runs. Where there is none, and none is to be made, there is nothing to add to.
+    """
+    folder = layout.runs_dir(store.root)
+    if may_make:
+        store.refuse_on_windows()
+        store.make_root()
+    if not folder.is_dir():
+        yield
+        return
+    with alone(folder, _limits.IMPORT_WAIT_S, _busy):
+        yield
+
+
+def _busy(error: Exception) -> StoreError:
+    return StoreError(
+        f"another process has been importing for more than {_limits.IMPORT_WAIT_S:.0f} s ({error})",
+        hint="Try again when it is done.",
+    )
 
 
 def let_go(recording: Recording) -> None:

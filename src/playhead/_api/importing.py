@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, let_go, open_run
+from playhead._api.addenda import adding, importing_alone, let_go, open_run
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
@@ -87,6 +87,9 @@ def about(
 
     Without `environ` nothing is guessed: whoever imports the log of a job seldom is that job.
     """
+    for name, given in (("--run", run), ("--commit", commit), ("--ci-run", ci_run)):
+        if given is not None and not given.strip():
+            raise UsageError(f"{name} names nothing", hint="Is a variable empty? Leave it out, or say what it is.")
     facts = {} if told is None else dict(told.ci)
     sha = None if told is None else told.commit
     if environ is not None:
@@ -130,11 +133,14 @@ def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bo
 
 def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
     """Take the commit in full, and say whether this repository has it."""
+    if ".." in commit:
+        raise UsageError(f"not a commit, but a range of them: {commit!r}", hint="Name the one that was tested.")
     try:
         (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
-            raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
+            why = f" ({problem})" if isinstance(problem, GitFailed) else ""
+            raise UsageError(f"not a commit of this repository: {commit!r}{why}") from None
         found.commit = commit  # of one that was not fetched, or of another repository
         return False
     found.commit, found.makers = one.sha, list(one.runs)
@@ -153,9 +159,10 @@ def import_junit(
         except BadImport as problem:
             raise _not_imported(name, problem) from None
         reports += junit.events(read[-1], job or found.ci.get("job"))
-    imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
     tests = [test for report in read for test in report.tests]
-    imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
+    with importing_alone(store, may_make=not attach_only):
+        imported = attach(store, found, reports, "junit", files=files, attach_only=attach_only)
+        imported.runs += _attach_by_property(store, found, tests, job or found.ci.get("job"), imported)
     return imported, read
 
 
@@ -190,7 +197,8 @@ def import_actions_log(
     if told is not None:
         logs = actions_jobs.apply(logs, told)
     reports = actions_log.events(logs, {"provider": "github-actions", **found.ci})
-    return attach(store, found, reports, "actions-log", attach_only=attach_only), logs
+    with importing_alone(store, may_make=not attach_only):
+        return attach(store, found, reports, "actions-log", attach_only=attach_only), logs
 
 
 def attach(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, let_go
+from playhead._api.addenda import adding, importing_alone, let_go
 from playhead._api.importing import begin_import
 from playhead._api.reading import open_index
 from playhead.capture import git
@@ -49,6 +50,9 @@ class GitImported(msgspec.Struct):
     running: list[str] = []  # runs that are still going on: they record their commits themselves at their end
     problems: dict[str, str] = {}  # by run: why nothing could be added to it
     made: str | None = None
+    shallow: list[
+        str
+    ] = []  # commits at which the clone ends: what they changed is not known, and older ones are not here
 
 
 class Commits(msgspec.Struct):
@@ -76,8 +80,20 @@ def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
         raise BadImport(
             f"git printed more than {kept_max:,} bytes of {revisions}", hint="Ask for fewer commits with `--limit`."
         )
-    commits = git_log.read(answer.kept)
+    commits, ends = git_log.read(answer.kept), _ends(cwd, deadline)
+    for commit in commits:
+        if commit.sha in ends:
+            commit.cut_off()
     return Commits(found, commits[:limit], len(commits) > limit)
+
+
+def _ends(cwd: Path, deadline: float) -> set[str]:
+    """Return the commits at which a shallow clone ends; git takes them for the first ones that there ever were."""
+    name = run(["rev-parse", "--git-path", "shallow"], cwd, deadline).kept.removesuffix(b"\n")
+    try:
+        return set((cwd / os.fsdecode(name)).read_text("utf-8", "replace").split())
+    except FileNotFoundError:
+        return set()
 
 
 def import_git(
@@ -99,6 +115,14 @@ def import_git(
     if read is None:
         raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     found = GitImported(str(read.repository.root), revisions, len(read.commits), read.older)
+    found.shallow = [commit.sha for commit in read.commits if commit.shallow]
+    with importing_alone(store, may_make=make_run):
+        _attach(store, read, found, make_run, progress)
+    return found
+
+
+def _attach(store: FileStore, read: Commits, found: GitImported, make_run: bool, progress: Progress) -> None:
+    """Add commits to the runs that they belong to, and say so."""
     with open_index(store) as index:
         plan, left = _planned(index, read.commits, found)
     for run_id, commits in plan.items():
@@ -114,9 +138,8 @@ def import_git(
             found.problems[run_id] = problem.message
         progress(1)
     if make_run and left:
-        found.made = _make(store, left, read.repository, revisions)
+        found.made = _make(store, left, read.repository, found.revisions)
         found.attached += [Attached(found.made, commit.sha, "range") for commit in left]
-    return found
 
 
 def _planned(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from playhead._api.collecting import no_collecting
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from sqlite3 import Connection
 
+    from playhead.event.envelope import Event
     from playhead.store.reader import RunReader
 
 QUESTIONS = 9  # that are asked of the index, so that somebody can tell how far it is
@@ -59,13 +60,13 @@ def stats(
         return stats_of(index, by, chosen, price_list_of(files))
 
 
-def metrics_of_run(reader: RunReader, by: str, *, running: bool) -> Metrics:
-    """Add up one run, exactly."""
+def metrics_of_run(reader: RunReader, by: str, *, running: bool, events: Iterable[Event] | None = None) -> Metrics:
+    """Add up one run, exactly; or some events of it."""
     from playhead.views.metrics import metrics_of
 
     check_by(by)
     return metrics_of(
-        reader.events(),
+        reader.events() if events is None else events,
         by,
         price_list_of(reader.store),
         resolve=reader.readable,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from playhead import _limits
@@ -110,8 +111,13 @@ class Run:
         self._reader.line(seq)  # says which events there are, where this one is not
         if self._moments is None:
             self._moments = Moments(self._whole, price_list_of(self.store))
-        self._moments.follow(self._reader.events_from, seq)
+        self._moments.follow(self._by_line, seq)
         return self._moments.at(seq)
+
+    def _by_line(self, start: int) -> Iterator[Event]:
+        """Yield events, numbered by their lines: in an altered run they may say something else."""
+        for seq, event in enumerate(self._reader.events_from(start), start):
+            yield event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
 
     def _whole(self, seq: int) -> Event:
         """Return an event with every value as it was; as it was written where a value is gone, which `verify` says."""

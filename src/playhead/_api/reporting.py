@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from playhead._api.metrics import metrics_of_run
 from playhead._api.reading import Run, load
 from playhead._version import __version__
 from playhead.errors import BrokenLine
+from playhead.event.envelope import Event
 from playhead.store import presence
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
@@ -55,10 +57,7 @@ def as_markdown(found: Report) -> str:
 def _reported(run: Run, events: int) -> ReportedRun:
     reader = RunReader(run.store, run.id)
     timeline = Timeline(reader.readable, price_list_of(run.store))
-    try:
-        timeline.take_all(reader.events())
-    except BrokenLine:
-        pass  # `verify` says so, at the top of the page
+    timeline.take_all(_readable(reader))
     summary = timeline.finish()
     held = run.path is not None and presence.is_held(run.path)
     about = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
@@ -73,7 +72,15 @@ def _reported(run: Run, events: int) -> ReportedRun:
         timeline=[row.as_dict() for row in (*head, *tail)],
         rows_left_out=rows_left_out,
         verify=msgspec.to_builtins(run.verify()),
-        metrics=metrics_of_run(reader, "model", running=held).as_dict(),
+        metrics=metrics_of_run(reader, "model", running=held, events=_readable(reader)).as_dict(),
         lines=kept,
         lines_left_out=len(lines) - len(kept),
     )
+
+
+def _readable(reader: RunReader) -> Iterator[Event]:
+    """Yield events up to the first line that cannot be read: which one that is, `verify` says on top of the page."""
+    try:
+        yield from reader.events()
+    except BrokenLine:
+        return

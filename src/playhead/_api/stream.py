@@ -112,9 +112,9 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
             "authored": commit.authored,
             "committed": commit.committed,
             "time_us": moment_us(commit.committed),
-            "files": len(commit.changes),
-            "added": sum(change.added or 0 for change in commit.changes),
-            "removed": sum(change.removed or 0 for change in commit.changes),
+            "files": None if commit.shallow else len(commit.changes),
+            "added": None if commit.shallow else sum(change.added or 0 for change in commit.changes),
+            "removed": None if commit.shallow else sum(change.removed or 0 for change in commit.changes),
             "runs": commit.runs,
         }
     for row in recorded:

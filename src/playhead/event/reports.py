@@ -22,6 +22,7 @@ class GitCommitted(Payload):
     committed: str | None = None
     changes: list[Any] = []  # of each file: path, status, added and removed lines, and `before`, its name until then
     link: str | None = None  # of one that was imported: trailer, note, started_from, range
+    shallow: bool = False  # the clone ends here: which parents it has, and what it changed, is not known
 
 
 class CiReported(Payload):

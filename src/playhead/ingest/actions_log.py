@@ -23,8 +23,8 @@ from playhead.event.kinds import CiReported
 UNKNOWN = "unknown"
 
 _ZIP = b"PK\x03\x04"
-_JOB_FILE = re.compile(r"(-?\d+)_(.+)\.txt")  # `0_build.txt`; a negative number is that of an older service
-_STEP_FILE = re.compile(r"(.+)/(\d+)_(.+)\.txt")
+_JOB_FILE = re.compile(r"(-?\d{1,10})_(.+)\.txt")  # `0_build.txt`; a negative number is that of an older service
+_STEP_FILE = re.compile(r"(.+)/(\d{1,10})_(.+)\.txt")
 _SYSTEM_FILE = re.compile(r"(.+)/system\.txt")
 _TIMED = re.compile(r"\ufeff?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?(.*)")
 _BY_GH = re.compile(r"([^\t]+)\t([^\t]+)\t\ufeff?(\d{4}-\d\d-\d\dT[\d:.]+Z ?.*)")
@@ -75,6 +75,7 @@ def read(data: bytes, name: str) -> Logs:
         raise BadImport(f"it has more than {_limits.IMPORT_FILE_BYTES_MAX:,} bytes")
     if data.startswith(_ZIP):
         return _logs(*_sorted_members(_members(data)))
+    _count_lines(data, 0)
     text = _text(data)
     lines = text.split("\n", _LOOKED_AT)[:_LOOKED_AT]
     if _BY_GH.match(lines[0]):
@@ -232,10 +233,10 @@ def _sorted_members(members: dict[str, str]) -> tuple[dict[str, list[Step]], dic
 def _members(data: bytes) -> dict[str, str]:
     """Unpack a zip in memory; no name in it is ever used as a path, and none that tries to be one is taken."""
     found: dict[str, str] = {}
-    left = _limits.ACTIONS_BYTES_MAX
+    left, lines = _limits.ACTIONS_BYTES_MAX, 0
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
+            infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
             if len(infos) > _limits.ACTIONS_MEMBERS_MAX:
                 raise BadImport(f"it has more than {_limits.ACTIONS_MEMBERS_MAX:,} files")
             for info in infos:
@@ -245,10 +246,19 @@ def _members(data: bytes) -> dict[str, str]:
                 left -= len(content)
                 if left < 0:
                     raise BadImport(f"it becomes more than {_limits.ACTIONS_BYTES_MAX:,} bytes when it is unpacked")
+                lines = _count_lines(content, lines)
                 found[info.filename] = _text(content)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as problem:
         raise BadImport(f"it is a zip that cannot be unpacked: {problem}") from None
     return found
+
+
+def _count_lines(data: bytes, before: int) -> int:
+    """Count lines: each takes memory many times its size where it is short, and a small zip can hold very many."""
+    lines = before + data.count(b"\n")
+    if lines > _limits.ACTIONS_LINES_MAX:
+        raise BadImport(f"it has more than {_limits.ACTIONS_LINES_MAX:,} lines")
+    return lines
 
 
 def _check_member(info: zipfile.ZipInfo, found: dict[str, str]) -> None:

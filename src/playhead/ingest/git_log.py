@@ -42,6 +42,11 @@ class Commit(msgspec.Struct):
     message: str
     note: str  # of `refs/notes/playhead`
     changes: list[Change]
+    shallow: bool = False
+
+    def cut_off(self) -> None:
+        """Take back what git says of the commit at which a shallow clone ends: that it is the first, and added all."""
+        self.shallow, self.parents, self.changes = True, [], []
 
     @property
     def subject(self) -> str:
@@ -67,6 +72,7 @@ class Commit(msgspec.Struct):
             committed=self.committed,
             changes=msgspec.to_builtins(self.changes),
             link=link,
+            shallow=self.shallow,
         )
 
 

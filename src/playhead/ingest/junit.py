@@ -96,7 +96,7 @@ def read(data: bytes) -> Report:
         raise BadImport(f"it is no XML: {problem}") from None
     except (LookupError, ValueError) as problem:  # an encoding that nobody knows
         raise BadImport(f"it is no XML that can be read: {problem}") from None
-    return Report([suite for suite in reading.suites if suite.tests or suite.stdout or suite.stderr])
+    return Report(reading.finish())
 
 
 class _Reading:
@@ -108,7 +108,8 @@ class _Reading:
         self._test: Case | None = None
         self._path: list[str] = []
         self._text: list[str] | None = None  # of the element that we are in, where it is wanted
-        self._tests = 0
+        self._tests = self._opened = 0
+        self._said: dict[tuple[int, str], tuple[Case | Suite, list[str]]] = {}  # what has several parts, until its end
         self.parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
@@ -136,6 +137,9 @@ class _Reading:
             self._text = []
 
     def _open_suite(self, attributes: dict[str, str]) -> None:
+        self._opened += 1
+        if self._opened > _limits.JUNIT_TESTS_MAX:
+            raise BadImport(f"it has more than {_limits.JUNIT_TESTS_MAX:,} suites")
         name = attributes.get("name") or ""
         outer = self._open[-1].name if self._open else ""
         suite = Suite(
@@ -166,7 +170,7 @@ class _Reading:
         """Take what a failure, an error or a skip says; where there are several, the first says what kind it is."""
         if test.status == "passed" or (test.status == "skipped" and tag != "skipped"):
             test.status = _OUTCOMES[tag]
-        test.message = _joined(test.message, attributes.get("message"))
+        self._say(test, "message", attributes.get("message"))
         test.type = test.type or attributes.get("type") or None
 
     def _add_property(self, attributes: dict[str, str]) -> None:
@@ -195,7 +199,18 @@ class _Reading:
             return
         name = _OUTPUTS.get(tag, "text")
         if name != "text" or isinstance(holder, Case):
-            setattr(holder, name, _joined(getattr(holder, name), text))
+            self._say(holder, name, text)
+
+    def _say(self, holder: Case | Suite, name: str, text: str | None) -> None:
+        """Keep one part of what a test or a suite says; all of them are put together once, at the end."""
+        if text:
+            self._said.setdefault((id(holder), name), (holder, []))[1].append(text)
+
+    def finish(self) -> list[Suite]:
+        """Return the suites that have something in them."""
+        for (_, name), (holder, parts) in self._said.items():
+            setattr(holder, name, "\n\n".join(parts))
+        return [suite for suite in self.suites if suite.tests or suite.stdout or suite.stderr]
 
 
 def _refuse_entity(*_: Any) -> int:
@@ -203,10 +218,6 @@ def _refuse_entity(*_: Any) -> int:
         "it declares or uses entities, which no JUnit file needs and which can make a small file endless",
         hint="Take out its DOCTYPE, if you trust where it came from.",
     )
-
-
-def _joined(one: str | None, other: str | None) -> str | None:
-    return "\n\n".join(filter(None, (one, other))) or None
 
 
 def _microseconds(seconds: str | None) -> int | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +21,7 @@ from playhead import _limits
 from playhead._clock import SystemClock, utc_text
 from playhead.errors import StoreError
 from playhead.store import index_memory, layout
-from playhead.store.disk import CLOEXEC, FOLDER
-
-if sys.platform != "win32":
-    import fcntl
+from playhead.store.alone import alone
 
 TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads", "commits", "ci_results")
 _REPLAYS = "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') = 'exact'"
@@ -55,7 +51,7 @@ _UNUSABLE = {
 # What a damaged file can raise: Python cannot even decode some of SQLite's messages about one.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
-_monotonic, _sleep = time.monotonic, time.sleep  # bound once: the agent's own clock may be replaced later
+_sleep = time.sleep  # bound once: the agent's own clock may be replaced later
 
 
 class Damaged(sqlite3.DatabaseError):
@@ -125,7 +121,7 @@ def open_database(root: Path) -> Database:
     try:
         database = _open_good(path)
         if database is None:
-            with _alone(root):
+            with alone(root, _limits.INDEX_WAIT_S, busy):
                 # Somebody else may have put it right while this process waited.
                 database = _open_good(path) or _open_any(path)
         return database
@@ -159,7 +155,7 @@ def discard(root: Path, database: Database, *, forget: bool = False) -> None:
     if path is None:
         database.close()
         return
-    with _alone(root):
+    with alone(root, _limits.INDEX_WAIT_S, busy):
         ours = database.is_current(root) or not path.exists() or os.stat(path).st_size < PAGE_BYTES
         heads = index_memory.heads_in(database.connection) if ours and path.exists() and not forget else {}
         database.close()
@@ -311,27 +307,6 @@ def _unlink(path: Path) -> None:
     # The database last: while it lies there, nobody starts a new one whose log would be taken away.
     for suffix in ("-wal", "-shm", "-journal", ""):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    if sys.platform == "win32":
-        yield
-        return
-    fd = os.open(root, FOLDER | CLOEXEC)
-    try:
-        until = _monotonic() + _limits.INDEX_WAIT_S
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if _monotonic() > until:
-                    raise busy(error) from error
-                _sleep(0.005)
-        yield
-    finally:
-        os.close(fd)
 
 
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}

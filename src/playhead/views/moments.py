@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
-import msgspec
-
 from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
@@ -160,10 +158,10 @@ class Moments:
         if self.taken == 0:
             first = next(iter(events_from(0)), None)
             if first is not None and is_imported(mapping(first.data)):
-                for event in in_time(_counted(events_from(0), 0)):
+                for event in in_time(events_from(0)):
                     self.take(event)
         if self._places is None and self.taken <= seq:
-            for event in _counted(events_from(self.taken), self.taken):
+            for event in events_from(self.taken):
                 self.take(event)
                 if event.seq >= seq:
                     break
@@ -360,12 +358,6 @@ class Moment:
             found = [*_reads(self._moments.event(place)), *found]
             place = self._moments._reads.last(self.lane, place - 1)
         yield from found[-_LAST_READS:]
-
-
-def _counted(events: Iterable[Event], first: int) -> Iterator[Event]:
-    """Number events by their lines: in an altered run they may say something else."""
-    for seq, event in enumerate(events, first):
-        yield event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
 
 
 def _reads(event: Event) -> list[LaneRead]:

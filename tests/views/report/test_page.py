@@ -11,6 +11,7 @@ import pytest
 from py_mini_racer import MiniRacer
 
 import playhead
+from playhead import _limits
 from playhead._api.reporting import as_markdown, as_page, report
 
 HOSTILE = (
@@ -87,7 +88,7 @@ def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
     assert found["diff"]["headline"]["name"] == "save"
     assert found["runs"][0]["metrics"]["groups"]
     assert "counts" in found["audit"]
-    for part in ("diff", "timeline-0", "timeline-1", "metrics", "audit", "events-0", "events-1", "e0-0", "e1-3"):
+    for part in ("diff", "timeline-0", "timeline-1", "metrics", "audit", "events-0", "events-1", "list-0", "list-1"):
         assert f'id="{part}"' in page
 
 
@@ -118,6 +119,84 @@ def test_the_page_hashes_as_everybody_does(engine: Any, text: str) -> None:
     assert engine.eval(f"sha256(utf8({json.dumps(text)}))") == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_the_page_checks_in_slices_as_it_does_at_once(engine: Any) -> None:
+    run = data_of(as_page(report(recorded())))["runs"][0]
+    lines = [*run["lines"][:4], run["lines"][4].replace("seq", "sec"), *run["lines"][5:]]
+    for given, found in ((run["lines"], [None] * 3), (lines, [None, None, 4])):
+        engine.eval(f"var given = {json.dumps(given)}, state = starting({json.dumps(run['id'])})")
+        ends = [2, 4, len(given)]
+        told = [
+            json.loads(str(engine.eval(f"JSON.stringify(check('{run['id']}', given, state, {at}))"))) for at in ends
+        ]
+        assert [one and one["seq"] for one in told] == found
+
+
+def test_the_list_of_events_tells_what_a_line_is_and_shows_nothing_unseen(engine: Any) -> None:
+    def entry(line: str) -> Any:
+        return json.loads(str(engine.eval(f"JSON.stringify(entry({json.dumps(line)}))")))
+
+    line = json.dumps({"kind": "tool.called", "data": {"name": HOSTILE}})
+    assert entry(line) == {"kind": "tool.called", "name": entry(line)["name"]}
+    assert not {"\u202e", "\x1b"} & set(entry(line)["name"])
+    assert entry("not { json") == entry("7") == {"kind": "unreadable", "name": ""}
+    assert entry('{"kind": "a", "data": {"name": {}}}') == {"kind": "a", "name": ""}
+    assert list(engine.eval('having(["one TWO", "three", "two"], "Two")')) == [0, 2]
+
+
+def test_a_page_of_many_events_does_not_grow_with_their_elements() -> None:
+    with playhead.record("many") as run:
+        for number in range(300):
+            playhead.note(f"note {number}")
+    page = as_page(report(str(run.id), events=0))
+    assert page.count("note 299") < 4  # in the data, and in the timeline
+    assert len(data_of(page)["runs"][0]["lines"]) > 300
+
+
+def test_what_was_not_compared_is_said_wherever_two_runs_are() -> None:
+    found = report(recorded(), recorded())
+    assert found.diff is not None
+    found.diff |= {"identical": None, "not_compared": [{"side": "right", "seq": 3, "why": "no <such> content"}]}
+    page, told = as_page(found), as_markdown(found)
+    assert "Could not tell" in page
+    assert (
+        'Not compared: 1</h3><table><tr><td>right</td><td><a href="#e1-3">3</a></td><td>no &lt;such&gt; content' in page
+    )
+    assert "### Differences: could not tell" in told
+    assert "- right, event 3: no &lt;such&gt; content" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"path": "/a", "left": None, "right": "None"}, "<del>null</del> → <ins>&quot;None&quot;</ins>"),
+        ({"path": "/a", "left": 1, "right": "1"}, "<del>1</del> → <ins>&quot;1&quot;</ins>"),
+        ({"path": "/a", "right": True}, "<pre><ins>true</ins></pre>"),
+    ],
+)
+def test_nothing_a_number_and_a_text_do_not_look_the_same(change: dict[str, Any], shown: str) -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    found.diff["deviations"] = [{"type": "changed", "changes": [change]}]
+    assert shown in as_page(found)
+
+
+def test_a_run_that_was_invalidated_says_so_on_top() -> None:
+    run = recorded()
+    assert "invalidated" not in as_page(report(run)).partition("Timeline")[0].partition("<body>")[2]
+    playhead.load(run).invalidate("a wrong key")
+    assert "<th>invalidated</th><td>" in as_page(report(run))
+
+
+def test_findings_of_several_runs_say_whose_they_are_and_lead_to_their_event() -> None:
+    left, right = recorded(), recorded("other")
+    found = report(left, right)
+    found.audit["findings"] = [{"run": right, "rule": "write", "severity": "high", "seq": 5, "detail": "wrote"}]
+    assert '<td>right</td><td class="number"><a href="#e1-5">5</a></td><td>wrote</td>' in as_page(found)
+    alone = report(left)
+    alone.audit["findings"] = found.audit["findings"]  # as of a Python that the run started
+    assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in as_page(alone)
+
+
 def test_lines_that_are_left_out_are_counted() -> None:
     run = report(recorded(), events=3).runs[0]
     assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
@@ -134,3 +213,19 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
     for line in told.splitlines():
         if line.startswith("| ") and "---" not in line:
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 10), line
+
+
+def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report(recorded(), recorded("other"))
+    whole = as_markdown(found)
+    assert "would not fit" not in whole
+    assert found.diff is not None
+    change = {"path": "/" + "long/" * 1000, "left": "a" * 1000, "right": "b" * 1000}
+    one = {"type": "changed", "path": "p" * 1000, "cause": "input_changed", "changes": [change] * 3}
+    found.diff["deviations"], found.diff["config"] = [one] * 1000, [change] * 1000
+    assert len(as_markdown(found)) < 65_536
+    monkeypatch.setattr(_limits, "REPORT_COMMENT_CHARACTERS_MAX", 2000)
+    told = as_markdown(found)
+    assert len(told) < 2500
+    assert "The differences would not fit into a comment" in told
+    assert found.runs[0].id in told

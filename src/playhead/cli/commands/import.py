@@ -140,6 +140,10 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         return 3 if found.problems else 0
     more = f"; older ones were not looked at (--limit {args.limit})" if found.older else ""
     out.print(f"{text.several(found.commits, 'commit')} of {found.revisions}{more}")
+    if found.shallow:
+        out.print(
+            f"the clone is shallow: what changed in {_listed(found.shallow)} is not known, and older ones are not here"
+        )
     for one in found.attached:
         out.styled("  ", (one.commit[:10], "yellow"), f" → {one.run} ", (f"({one.link})", "dim"))
     if found.known:
@@ -152,6 +156,10 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     for run_id, problem in found.problems.items():
         out.warn(f"playhead: nothing was added to {run_id}: {problem}")
     return 3 if found.problems else 0
+
+
+def _listed(shas: list[str]) -> str:
+    return ", ".join(sha[:10] for sha in shas[:_SHOWN]) + (", …" if shas[_SHOWN:] else "")
 
 
 def _hook(args: argparse.Namespace, out: Output) -> int:

@@ -41,3 +41,16 @@ class Report:
             "diff": self.diff,
             "audit": self.audit,
         }
+
+
+def outcome(diff: dict[str, Any]) -> str:
+    """Say in a few words what a comparison found; what could not be compared is never said to be the same."""
+    if diff.get("identical") is None:
+        return "could not tell: nothing differs of what could be compared"
+    if diff["identical"]:
+        return "no difference in what the two runs did and were answered"
+    if diff.get("output_differs") is None:
+        return "the final output cannot be compared: one of the runs has no end"
+    return (
+        "the final output differs" if diff["output_differs"] else "the final output is the same, the way there is not"
+    )

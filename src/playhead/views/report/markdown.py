@@ -7,23 +7,23 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun
+from playhead.views.report.contract import Report, ReportedRun, outcome
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
 def markdown_of(report: Report) -> str:
-    """Return the report, with the summary first and long parts folded."""
-    parts = ["## Playhead", ""]
-    parts += _runs(report.runs)
-    if report.diff is not None:
-        parts += _diff(report.diff)
-    parts += _audit(report.audit)
-    for run in report.runs:
-        parts += _timeline(run)
-    parts += ["", f"<sub>Made by Playhead {_m(report.playhead)}</sub>", ""]
-    return "\n".join(parts)
+    """Return the report, with the summary first and long parts folded; a part that a comment cannot hold is named."""
+    parts = {"runs": _runs(report.runs), "differences": [] if report.diff is None else _diff(report.diff)}
+    parts["audit"] = _audit(report.audit)
+    parts |= {f"timeline of {run.id}": _timeline(run) for run in report.runs}
+    told, room = ["## Playhead", ""], _limits.REPORT_COMMENT_CHARACTERS_MAX
+    for name, lines in parts.items():
+        size = sum(len(line) + 1 for line in lines)
+        told += lines if size <= room else ["", f"The {name} would not fit into a comment; the page has it."]
+        room -= size if size <= room else 0
+    return "\n".join([*told, "", f"<sub>Made by Playhead {_m(report.playhead)}</sub>", ""])
 
 
 def _runs(runs: list[ReportedRun]) -> list[str]:
@@ -51,10 +51,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
 
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
-    said = {True: "no difference", None: "could not tell"}.get(
-        diff.get("identical"), "the final output differs" if diff.get("output_differs") else "the runs differ"
-    )
-    found = ["", f"### Differences: {said}", ""]
+    found = ["", f"### Differences: {outcome(diff)}", ""]
     headline = diff.get("headline")
     if isinstance(headline, dict):
         found.append(f"First: {_place(headline)}")
@@ -66,21 +63,30 @@ def _diff(diff: dict[str, Any]) -> list[str]:
         found.append(f"- {_place(one)}")
         for change in (one.get("changes") or [])[:3]:
             was, now = (text.short(change[side], 60) if side in change else "" for side in ("left", "right"))
-            found.append(f"  - {_code(change.get('path') or '/')}: {_code(was)} → {_code(now)}")
+            found.append(f"  - {_code(_cut(change.get('path') or '/'))}: {_code(was)} → {_code(now)}")
     if len(origins) > _limits.REPORT_ROWS_SHORT:
         found.append(f"- and {len(origins) - _limits.REPORT_ROWS_SHORT:,} more")
+    if missed := diff.get("not_compared") or []:
+        found += ["", f"Not compared: {text.several(len(missed), 'event')}.", ""]
+        for one in missed[: _limits.REPORT_ROWS_SHORT]:
+            why = _m(_cut(one.get("why")))
+            found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
     config = diff.get("config") or []
     if config:
         found += ["", f"<details><summary>Ran with: {len(config)} differences</summary>", ""]
-        found += [f"- {_code(one.get('path'))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
+        found += [f"- {_code(_cut(one.get('path')))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
         found += ["", "</details>"]
     return found
+
+
+def _cut(value: Any) -> str:
+    return text.cut(str(value or ""), _limits.REPORT_CELL_CHARACTERS_MAX)
 
 
 def _place(one: dict[str, Any]) -> str:
     seqs = " → ".join("–" if one.get(side) is None else str(one[side]) for side in ("left_seq", "right_seq"))
     cause = f", {_m(str(one['cause']).replace('_', ' '))}" if one.get("cause") else ""
-    path = _m(text.cut(str(one.get("path")), _limits.REPORT_CELL_CHARACTERS_MAX))
+    path = _m(_cut(one.get("path")))
     return f"event {seqs}: **{_m(one.get('type'))}** {path}{cause}"
 
 
@@ -92,7 +98,7 @@ def _audit(audit: dict[str, Any]) -> list[str]:
     if worth:
         found += ["| rule | severity | event | what |", "|---|---|---|---|"]
         for one in worth[: _limits.REPORT_ROWS_SHORT]:
-            detail = _m(text.cut(str(one.get("detail")), _limits.REPORT_CELL_CHARACTERS_MAX))
+            detail = _m(_cut(one.get("detail")))
             found.append(f"| {_m(one.get('rule'))} | {_m(one.get('severity'))} | {_m(one.get('seq'))} | {detail} |")
         if len(worth) > _limits.REPORT_ROWS_SHORT:
             found.append(f"\nand {len(worth) - _limits.REPORT_ROWS_SHORT:,} more")

@@ -7,10 +7,13 @@ const K = (() => { const found = []; let candidate = 2;
     if (prime) { const root = Math.cbrt(candidate); found.push(Math.floor((root - Math.floor(root)) * 4294967296) | 0); }
     candidate++; }
   return found; })();
-function utf8(text) { const out = []; for (const letter of text) { const c = letter.codePointAt(0);
-  if (c < 0x80) out.push(c); else if (c < 0x800) out.push(0xc0 | c >> 6, 0x80 | c & 63);
-  else if (c < 0x10000) out.push(0xe0 | c >> 12, 0x80 | c >> 6 & 63, 0x80 | c & 63);
-  else out.push(0xf0 | c >> 18, 0x80 | c >> 12 & 63, 0x80 | c >> 6 & 63, 0x80 | c & 63); } return out; }
+function utf8(text) { const out = new Uint8Array(3 * text.length); let n = 0;
+  for (let i = 0; i < text.length; i++) { const c = text.codePointAt(i);
+    if (c < 0x80) out[n++] = c;
+    else if (c < 0x800) { out[n++] = 0xc0 | c >> 6; out[n++] = 0x80 | c & 63; }
+    else if (c < 0x10000) { out[n++] = 0xe0 | c >> 12; out[n++] = 0x80 | c >> 6 & 63; out[n++] = 0x80 | c & 63; }
+    else { i++; out[n++] = 0xf0 | c >> 18; out[n++] = 0x80 | c >> 12 & 63; out[n++] = 0x80 | c >> 6 & 63; out[n++] = 0x80 | c & 63; } }
+  return out.subarray(0, n); }
 function sha256(bytes) {
   const h = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19].map(x => x | 0);
   const length = bytes.length, total = ((length + 8 >> 6) + 1) * 64, padded = new Uint8Array(total);
@@ -30,41 +33,101 @@ function sha256(bytes) {
     [a, b, c, d, e, f, g, k].forEach((x, i) => { h[i] = h[i] + x | 0; }); }
   return h.map(x => (x >>> 0).toString(16).padStart(8, "0")).join("");
 }
-function check(id, lines) {
-  let before = sha256(utf8("playhead/run/v1\0" + id));
-  for (let seq = 0; seq < lines.length; seq++) {
-    const bytes = utf8(lines[seq]), end = String.fromCharCode(...bytes.slice(-75));
-    const hash = end.slice(9, 73);
-    if (!/^,"hash":"[0-9a-f]{64}"\}$/.test(end) || sha256(bytes.slice(0, -75)) !== hash) return { seq, why: "its content is not what was sealed" };
-    const tail = String.fromCharCode(...bytes.slice(-149, -75));
-    if (tail !== ',"prev":"' + before + '"') return { seq, why: "it does not follow the event before it" };
+function starting(id) { return { seq: 0, before: sha256(utf8("playhead/run/v1\0" + id)) }; }
+// Check lines from where `state` stands, up to `end`; what is wrong with the first that is, or null.
+function check(id, lines, state = starting(id), end = lines.length) {
+  for (; state.seq < end; state.seq++) {
+    const seq = state.seq, bytes = utf8(lines[seq]), last = String.fromCharCode(...bytes.subarray(-75)), hash = last.slice(9, 73);
+    if (!/^,"hash":"[0-9a-f]{64}"\}$/.test(last) || sha256(bytes.subarray(0, -75)) !== hash) return { seq, why: "its content is not what was sealed" };
+    const tail = String.fromCharCode(...bytes.subarray(-149, -75));
+    if (tail !== ',"prev":"' + state.before + '"') return { seq, why: "it does not follow the event before it" };
     if (!lines[seq].startsWith('{"v":1,"run":' + JSON.stringify(id) + ',"seq":' + seq + ',')) return { seq, why: "it is not event " + seq + " of this run" };
-    before = hash;
+    state.before = hash;
   }
   return null;
 }
-function begin() {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  data.runs.forEach((run, number) => {
-    const place = document.getElementById("checked-" + number);
-    const wrong = check(run.id, run.lines);
-    if (wrong) {
-      place.className = "bad";
-      place.textContent = "broken, as this page finds: event " + wrong.seq + ": " + wrong.why;
-      const event = document.getElementById("e" + number + "-" + wrong.seq);
-      if (event) { event.open = true; event.querySelector("summary").className = "bad"; }
-    } else {
-      place.className = "ok";
-      place.textContent = "this page has checked " + run.lines.length + " lines: each is as sealed, and follows the one before" +
-        (run.lines_left_out ? "; " + run.lines_left_out + " more are not in it" : "");
+// A text as it is shown: what cannot be seen, or would turn the letters around, is written out.
+function seen(text) { return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu,
+  letter => "\\u" + letter.codePointAt(0).toString(16).padStart(4, "0")); }
+function entry(line) {
+  let fields = null;
+  try { fields = JSON.parse(line); } catch (error) { if (!(error instanceof SyntaxError)) throw error; }
+  if (fields === null || typeof fields !== "object") return { kind: "unreadable", name: "" };
+  const data = fields.data !== null && typeof fields.data === "object" ? fields.data : {};
+  const name = [data.name, data.model, data.capability, data.what, data.source].find(one => typeof one === "string") || "";
+  return { kind: seen(String(fields.kind)), name: seen(name.length > 80 ? name.slice(0, 79) + "…" : name) };
+}
+function having(lines, text) {
+  const wanted = text.toLowerCase(), found = [];
+  lines.forEach((line, seq) => { if (line.toLowerCase().includes(wanted)) found.push(seq); });
+  return found;
+}
+const AT_ONCE = 200, SHOWN_MAX = 20000, SLICE_MS = 40;
+class Events {
+  constructor(number, lines) {
+    this.number = number; this.lines = lines; this.wanted = lines.map((_, seq) => seq); this.first = 0; this.wrong = -1;
+    this.place("earlier").addEventListener("click", () => this.list(this.first - AT_ONCE));
+    this.place("later").addEventListener("click", () => this.list(this.first + AT_ONCE));
+    let waiting = 0;
+    this.place("filter").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => this.filter(), 150); });
+    this.list(0);
+  }
+  place(name) { return document.getElementById(name + "-" + this.number); }
+  filter() { this.wanted = having(this.lines, this.place("filter").value); this.list(0); }
+  list(first) {
+    const total = this.wanted.length;
+    this.first = Math.max(0, Math.min(first, total - 1));
+    const some = this.wanted.slice(this.first, this.first + AT_ONCE);
+    this.place("list").replaceChildren(...some.map(seq => this.element(seq)));
+    this.place("range").textContent = total ? (this.first + 1) + " to " + (this.first + some.length) + " of " + total : "none";
+    this.place("earlier").disabled = this.first === 0; this.place("later").disabled = this.first + AT_ONCE >= total;
+  }
+  element(seq) {
+    const one = document.createElement("details"), summary = document.createElement("summary"), told = entry(this.lines[seq]);
+    for (const [text, style] of [[seq, "dim"], [told.kind, ""], [told.name, "dim"]]) {
+      const part = document.createElement("span"); part.className = style; part.textContent = text; summary.append(part, " "); }
+    if (seq === this.wrong) summary.className = "bad";
+    one.id = "e" + this.number + "-" + seq; one.append(summary);
+    one.addEventListener("toggle", () => { if (one.children.length > 1) return;
+      const line = this.lines[seq], text = document.createElement("pre");
+      text.textContent = seen(line.length > SHOWN_MAX ? line.slice(0, SHOWN_MAX) + "…" : line); one.append(text); });
+    return one;
+  }
+  show(seq) {
+    if (seq >= this.lines.length) return;
+    const id = "e" + this.number + "-" + seq;
+    if (!document.getElementById(id)) {
+      if (!this.wanted.includes(seq)) { this.place("filter").value = ""; this.filter(); }
+      this.list(this.wanted.indexOf(seq) - 10);
     }
+    const found = document.getElementById(id); found.open = true; found.scrollIntoView();
+  }
+}
+function begin() {
+  const data = JSON.parse(document.getElementById("data").textContent), all = data.runs.map((run, number) => new Events(number, run.lines));
+  // In slices: whoever reads need not wait until all is checked.
+  data.runs.forEach((run, number) => {
+    const place = document.getElementById("checked-" + number), state = starting(run.id), count = run.lines.length;
+    const say = (style, text) => { place.className = style; place.textContent = text; };
+    const go = () => {
+      let wrong = null;
+      for (const until = Date.now() + SLICE_MS; !wrong && state.seq < count && Date.now() < until;)
+        wrong = check(run.id, run.lines, state, Math.min(count, state.seq + 50));
+      if (wrong) {
+        say("bad", "broken, as this page finds: event ");
+        const link = document.createElement("a"); link.href = "#e" + number + "-" + wrong.seq; link.textContent = wrong.seq;
+        place.append(link, ": " + wrong.why);
+        all[number].wrong = wrong.seq; all[number].list(all[number].first);
+      } else if (state.seq < count) { say("dim", "checking: " + state.seq + " of " + count + " lines"); setTimeout(go); }
+      else if (count === 0) say("warn", "there is no line to check");
+      else say("ok", "this page has checked " + count + " lines: each is as sealed, and follows the one before" +
+        (run.lines_left_out ? "; " + run.lines_left_out + " more are not in it" : ""));
+    };
+    go();
   });
-  const filter = document.getElementById("filter");
-  if (filter) filter.addEventListener("input", () => {
-    const wanted = filter.value.toLowerCase();
-    document.querySelectorAll(".event").forEach(one => one.classList.toggle("hidden", !one.textContent.toLowerCase().includes(wanted)));
-  });
-  const show = () => { const found = document.getElementById(location.hash.slice(1)); if (found && found.tagName === "DETAILS") found.open = true; };
+  const show = () => { const found = /^#e([01])-([0-9]+)$/.exec(location.hash); if (found && all[found[1]]) all[found[1]].show(Number(found[2])); };
   window.addEventListener("hashchange", show); show();
+  // A link to where one is already changes nothing, and should still lead there.
+  document.addEventListener("click", event => { const link = event.target.closest("a"); if (link && link.hash === location.hash) show(); });
 }
 if (typeof document !== "undefined") begin();

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -12,13 +11,11 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
 from playhead.views.report.contract import Report, ReportedRun
-from playhead.views.words import is_patch, words
-from playhead.views.words import lines as lines_of
+from playhead.views.report.markup import as_json, badge, e, link, tone
+from playhead.views.report.page_diff import diff_of
 
-_GOOD = frozenset({"ok", "intact", "complete", "allow", "self-consistent", "signed", "witnessed"})
-_BAD = frozenset({"error", "crashed", "broken", "missing", "deny", "high"})
 _INDENT_MAX = 12
-_NAMES = ("name", "model", "capability", "what", "text")  # by what an event is known in a list
+_SIDES = ("left", "right")
 # Of what a browser would load, run or send, nothing is allowed but what stands in the page.
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -26,28 +23,33 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-in
 def page_of(report: Report, style: str, script: str) -> str:
     """Return the whole page, with a style and a script in it."""
     title = " and ".join(_name(run) for run in report.runs)
-    parts = [f"<h1>{_e(title)}</h1>", *(_head(number, run) for number, run in enumerate(report.runs)), _nav(report)]
+    parts = [f"<h1>{e(title)}</h1>", *_heads(report.runs), _nav(report)]
     if report.diff is not None:
-        parts.append(_diff(report.diff))
+        parts.append(diff_of(report.diff))
     for number, run in enumerate(report.runs):
         parts.append(_timeline(number, run, len(report.runs) > 1))
-    parts += [_metrics(report), _audit(report.audit)]
+    parts += [_metrics(report), _audit(report)]
     parts += [_events(number, run, len(report.runs) > 1) for number, run in enumerate(report.runs)]
     # `<` in data is written as an escape: nothing in it can end the script.
     data = orjson.dumps(report.as_dict(), default=str).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
     return (
         "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{_e(title)}</title>'
+        f'<html lang="en"><head><meta charset="utf-8"><title>{e(title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<style>{style}</style></head><body>\n" + "\n".join(parts) + "\n"
-        f'<p class="dim">Made by Playhead {_e(report.playhead)}. This page holds everything, and loads nothing.</p>'
+        f'<p class="dim">Made by Playhead {e(report.playhead)}. This page holds everything, and loads nothing.</p>'
         f'<script type="application/json" id="data">{data}</script><script>{script}</script></body></html>\n'
     )
 
 
-def _head(number: int, run: ReportedRun) -> str:
+def _heads(runs: Sequence[ReportedRun]) -> list[str]:
+    sides = _SIDES if len(runs) > 1 else ("",)
+    return [_head(number, run, side) for number, (run, side) in enumerate(zip(runs, sides, strict=True))]
+
+
+def _head(number: int, run: ReportedRun, side: str) -> str:
     about, verified = run.summary, run.verify
     took = text.duration(about.get("duration_us"))
     models = text.several(_count(about, "model_calls"), "call")
@@ -56,24 +58,42 @@ def _head(number: int, run: ReportedRun) -> str:
     counts = f"{events}, {models} to models, {_count(about, 'tool_calls'):,} to tools"
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [])
     badges = [
-        _badge("status", about.get("status")),
-        _badge("integrity", _verdict(verified, "integrity")),
-        _badge("completeness", _verdict(verified, "completeness")),
-        _badge("level", verified.get("level")),
+        badge("status", about.get("status")),
+        badge("integrity", _verdict(verified, "integrity")),
+        badge("completeness", _verdict(verified, "completeness")),
+        badge("level", verified.get("level")),
     ]
     error = text.error_line(about.get("error"))
-    git = mapping(about.get("git"))
+    git, gone = mapping(about.get("git")), about.get("invalidated")
     started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
         ("run", run.id), ("started", started), ("did", f"{counts}; {tokens}"),
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
+        ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error or ""), ("verified", (verified.get("integrity") or {}).get("message") or ""),
     ]  # fmt: skip
-    rows = "".join(f"<tr><th>{_e(name)}</th><td>{_e(value)}</td></tr>" for name, value in facts if value)
+    rows = "".join(f"<tr><th>{e(name)}</th><td>{e(value)}</td></tr>" for name, value in facts if value)
+    rows += "".join(
+        f"<tr><th>{name}</th><td>{_value(value)}</td></tr>"
+        for name, value in (("input", mapping(about.get("request")).get("payload")), ("output", about.get("output")))
+        if value is not None
+    )
+    title = f"<h2>{side}: {e(_name(run))}</h2>" if side else ""
     return (
-        f"<section>{''.join(badges)}<table>{rows}<tr><th>checked here</th>"
+        f"<section>{title}{''.join(badges)}<table>{rows}<tr><th>checked here</th>"
         f'<td id="checked-{number}" class="dim">a browser with scripts checks every line</td></tr></table></section>'
     )
+
+
+def _value(value: Any) -> str:
+    """Return a value in one line, and all of it where it is asked for."""
+    line = text.short(value, _limits.REPORT_CELL_CHARACTERS_MAX)
+    if not line.endswith("…"):
+        return e(line)
+    told = value if isinstance(value, str) else as_json(value)
+    most = _limits.REPORT_LINE_CHARACTERS_MAX
+    shown = told if len(told) <= most else f"{told[:most]}…"
+    return f"<details><summary>{e(line)}</summary><pre>{e(shown)}</pre></details>"
 
 
 def _nav(report: Report) -> str:
@@ -83,23 +103,32 @@ def _nav(report: Report) -> str:
 
 
 def _timeline(number: int, run: ReportedRun, several: bool) -> str:
-    rows = []
-    for row in run.timeline:
-        if row.get("quiet"):
-            continue
-        indent = 16 * min(_INDENT_MAX, int(row.get("depth") or 0))
-        told = " ".join(str(row[name]) for name in ("detail", "answer", "result") if row.get(name))
-        error = f'<div class="bad">{_e(row["error"])}</div>' if row.get("error") else ""
-        noun = _e(str(row.get("kind")).partition(".")[0])
-        what = f'<b>{noun}</b> {_e(row.get("name"))} <span class="dim">{_e(told)}</span>{error}'
-        tone = _tone(row.get("status"))
-        rows.append(
-            f'<tr><td class="number"><a href="#e{number}-{_e(row.get("seq"))}">{_e(row.get("seq"))}</a></td>'
-            f'<td style="padding-left:{indent + 8}px">{what}</td><td class="{tone}">{_e(row.get("status"))}</td>'
-            f'<td class="number dim">{_e(text.duration(row.get("duration_us")))}</td></tr>'
-        )
+    shown = [row for row in run.timeline if not row.get("quiet")]
+    whole = max((_time(row, "at_us") + _time(row, "duration_us") for row in shown), default=0)
+    rows = "".join(_row(number, row, max(1, whole)) for row in shown)
     more = f'<p class="dim">{run.rows_left_out:,} rows are left out.</p>' if run.rows_left_out else ""
-    return f'<h2 id="timeline-{number}">Timeline{_of(run, several)}</h2><table>{"".join(rows)}</table>{more}'
+    return f'<h2 id="timeline-{number}">Timeline{_of(run, several)}</h2><table class="timeline">{rows}</table>{more}'
+
+
+def _row(number: int, row: dict[str, Any], whole: int) -> str:
+    told = " ".join(str(row[name]) for name in ("detail", "answer", "result") if row.get(name))
+    error = f'<div class="bad">{e(row["error"])}</div>' if row.get("error") else ""
+    noun = e(str(row.get("kind")).partition(".")[0])
+    what = f'<b>{noun}</b> {e(row.get("name"))} <span class="dim">{e(told)}</span>{error}'
+    status = None if row.get("status") == "point" else row.get("status")  # which says only that it has no length
+    depth = min(_INDENT_MAX, int(row.get("depth") or 0))
+    begins, took = (100 * _time(row, name) / whole for name in ("at_us", "duration_us"))
+    return (
+        f'<tr><td class="number">{link(number, row.get("seq"))}</td><td style="--depth:{depth}">{what}</td>'
+        f'<td class="{tone(status)} word">{e(status)}</td>'
+        f'<td class="number dim">{e(text.duration(row.get("duration_us")))}</td>'
+        f'<td class="when"><i class="{tone(status)}" style="margin-left:{begins:.1f}%;width:{took:.1f}%"></i></td></tr>'
+    )
+
+
+def _time(row: dict[str, Any], name: str) -> int:
+    value = row.get(name)
+    return max(0, value) if type(value) is int else 0
 
 
 def _metrics(report: Report) -> str:
@@ -107,7 +136,7 @@ def _metrics(report: Report) -> str:
     for run in report.runs:
         groups = run.metrics.get("groups")
         if isinstance(groups, list) and groups:
-            parts.append(f"<h3>{_e(_name(run))}</h3>{_flat_table(groups)}")
+            parts.append(f"<h3>{e(_name(run))}</h3>{_flat_table(groups)}")
     return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or "<p class=dim>No model was asked.</p>"}'
 
 
@@ -117,11 +146,11 @@ def _flat_table(groups: Sequence[Any]) -> str:
     columns = [
         name for name in dict.fromkeys(name for row in flat for name in row) if any(row.get(name) for row in flat)
     ]
-    head = "".join(f"<th>{_e(name.replace('_', ' '))}</th>" for name in columns)
+    head = "".join(f"<th>{e(name.replace('_', ' '))}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_e(_number(row.get(name)))}</td>" for name in columns) + "</tr>" for row in flat
+        "<tr>" + "".join(f"<td>{e(_number(row.get(name)))}</td>" for name in columns) + "</tr>" for row in flat
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _flat(group: dict[str, Any], before: str = "") -> dict[str, Any]:
@@ -140,98 +169,47 @@ def _number(value: Any) -> str:
     return f"{value:,}" if type(value) is int else "" if value is None else str(value)
 
 
-def _audit(audit: dict[str, Any]) -> str:
+def _audit(report: Report) -> str:
+    audit, sides = report.audit, {run.id: number for number, run in enumerate(report.runs)}
     findings = [one for one in audit.get("findings") or () if isinstance(one, dict)]
     counts = mapping(audit.get("counts"))
-    badges = "".join(_badge(name, count) for name, count in counts.items() if count)
-    rows = "".join(
-        f'<tr><td>{_e(one.get("rule"))}</td><td class="{_tone(one.get("severity"))}">{_e(one.get("severity"))}</td>'
-        f'<td class="number">{_e(one.get("seq"))}</td><td>{_e(one.get("detail"))}</td></tr>'
-        for one in findings[: _limits.REPORT_FINDINGS_MAX]
-    )
+    badges = "".join(badge(name, count) for name, count in counts.items() if count)
+    several = len(sides) > 1 or any(one.get("run") not in sides for one in findings)
+    rows = "".join(_finding(one, sides, several) for one in findings[: _limits.REPORT_FINDINGS_MAX])
     more = len(findings) - _limits.REPORT_FINDINGS_MAX
     told = f'<p class="dim">{more:,} more findings are in the data of this page.</p>' if more > 0 else ""
-    head = "<tr><th>rule</th><th>severity</th><th>event</th><th>what</th></tr>"
+    run = "<th>run</th>" if several else ""
+    head = f"<tr><th>rule</th><th>severity</th>{run}<th>event</th><th>what</th></tr>"
     body = f"<table>{head}{rows}</table>{told}" if findings else '<p class="ok">Nothing was found.</p>'
     return f'<h2 id="audit">Audit</h2>{badges}{body}'
 
 
-def _diff(diff: dict[str, Any]) -> str:
-    said = {True: "No difference in what the two runs did and were answered.", None: "Could not tell."}.get(
-        diff.get("identical"), "The final output differs." if diff.get("output_differs") else "The runs differ."
+def _finding(one: dict[str, Any], sides: dict[str, int], several: bool) -> str:
+    """Write a finding: with a link where its run is in the page, and not of a Python that this one started."""
+    number, severity = sides.get(str(one.get("run"))), one.get("severity")
+    of = e(one.get("run")) if number is None else _SIDES[number] if len(sides) > 1 else "this one"
+    run = f"<td>{of}</td>" if several else ""
+    seq = e(one.get("seq")) if number is None else link(number, one.get("seq"))
+    return (
+        f'<tr><td class="word">{e(one.get("rule"))}</td><td class="{tone(severity)} word">{e(severity)}</td>{run}'
+        f'<td class="number">{seq}</td><td>{e(one.get("detail"))}</td></tr>'
     )
-    rows = "".join(_deviation(one) for one in diff.get("deviations") or ())
-    config = "".join(_change(one) for one in diff.get("config") or ())
-    with_ = f"<h3>Ran with, left → right</h3>{config}" if config else ""
-    return f'<h2 id="diff">Differences</h2><p><b>{_e(said)}</b></p>{rows}{with_}'
-
-
-def _deviation(one: dict[str, Any]) -> str:
-    seqs = [
-        "–" if one.get(side) is None else f'<a href="#e{number}-{_e(one[side])}">{_e(one[side])}</a>'
-        for number, side in enumerate(("left_seq", "right_seq"))
-    ]
-    point = " ◆" if one.get("deviation_point") else ""
-    cause = f'<span class="dim">{_e(one.get("cause") or "")}{point}</span>'
-    head = f"{' → '.join(seqs)} <b>{_e(one.get('type'))}</b> {_e(one.get('path'))} {cause}"
-    opened = "" if one.get("cause") == "follows" else " open"
-    inside = "".join(_change(change) for change in one.get("changes") or ())
-    return f"<details{opened}><summary>{head}</summary>{inside}</details>"
-
-
-def _change(change: dict[str, Any]) -> str:
-    left, right = change.get("left"), change.get("right")
-    path = f'<div class="dim"><code>{_e(change.get("path") or "/")}</code></div>'
-    if isinstance(left, str) and isinstance(right, str):
-        if is_patch(left) or is_patch(right):
-            return f"{path}<pre>{_patch(lines_of(left, right))}</pre>"
-        tags = {"added": "ins", "removed": "del"}
-        pieces = "".join(
-            f"<{tags[piece.how]}>{_e(piece.text)}</{tags[piece.how]}>" if piece.how in tags else _e(_middle(piece.text))
-            for piece in words(left, right)
-        )
-        return f"{path}<pre>{pieces}</pre>"
-    was = f"<del>{_e(_json(left))}</del>" if "left" in change else ""
-    now = f"<ins>{_e(_json(right))}</ins>" if "right" in change else ""
-    return f"{path}<pre>{' → '.join(filter(None, (was, now)))}</pre>"
-
-
-def _patch(found: Iterable[str]) -> str:
-    out = []
-    for line in found:
-        tag = {"+": "ins", "-": "del"}.get(line[:1])
-        out.append(f"<{tag}>{_e(line)}</{tag}>" if tag else _e(line))
-    return "\n".join(out)
 
 
 def _events(number: int, run: ReportedRun, several: bool) -> str:
-    out = []
-    for seq, line in enumerate(run.lines):
-        try:
-            fields = orjson.loads(line)
-            kind, data = str(fields.get("kind")), fields.get("data")
-            name = (
-                data.get("name") or data.get("model") or data.get("capability") or data.get("what") or ""
-                if isinstance(data, dict)
-                else ""
-            )
-        except orjson.JSONDecodeError:
-            kind, name = "unreadable", ""
-        most = _limits.REPORT_LINE_CHARACTERS_MAX
-        shown = line if len(line) <= most else f"{line[:most]}…"
-        out.append(
-            f'<details class="event" id="e{number}-{seq}"><summary><span class="dim">{seq}</span> {_e(kind)}'
-            f' <span class="dim">{_e(text.cut(str(name), 80))}</span></summary><pre>{_e(shown)}</pre></details>'
-        )
+    """Write where the script lists the lines, some at a time: as elements of a page twenty thousand open slowly."""
     more = f'<p class="dim">{run.lines_left_out:,} lines are left out.</p>' if run.lines_left_out else ""
-    search = (
-        '<p><input id="filter" placeholder="only events with this text" aria-label="filter"></p>' if not number else ""
+    without = "Without scripts they are not listed; the data at the end of this page has them."
+    return (
+        f'<h2 id="events-{number}">Events{_of(run, several)}</h2><noscript><p class="dim">{without}</p></noscript>'
+        f'<p><input id="filter-{number}" placeholder="only events with this text" aria-label="filter"> '
+        f'<button id="earlier-{number}">earlier</button> <button id="later-{number}">later</button> '
+        f'<span id="range-{number}" class="dim"></span></p><div id="list-{number}"></div>{more}'
     )
-    return f'<h2 id="events-{number}">Events{_of(run, several)}</h2>{search}{"".join(out)}{more}'
 
 
 def _of(run: ReportedRun, several: bool) -> str:
-    return f' <span class="dim">of {_e(_name(run))}, {_e(run.id)}</span>' if several else ""
+    return f' <span class="dim">of {e(_name(run))}, {e(run.id)}</span>' if several else ""
 
 
 def _name(run: ReportedRun) -> str:
@@ -243,40 +221,6 @@ def _verdict(verified: dict[str, Any], claim: str) -> Any:
     return found.get("verdict") if isinstance(found, dict) else None
 
 
-def _badge(name: str, value: Any) -> str:
-    return "" if value is None else f'<span class="badge">{_e(name)}: <b class="{_tone(value)}">{_e(value)}</b></span>'
-
-
 def _count(about: dict[str, Any], name: str) -> int:
     value = about.get(name)
     return value if type(value) is int else 0
-
-
-def _tone(value: Any) -> str:
-    return "ok" if value in _GOOD else "bad" if value in _BAD else "dim"
-
-
-def _middle(same: str) -> str:
-    """Return the ends of a long text that did not change."""
-    most = _limits.REPORT_CONTEXT_CHARACTERS_MAX
-    return same if len(same) <= most else f"{same[: most // 2]} … {same[-most // 2 :]}"
-
-
-def _json(value: Any) -> str:
-    return (
-        orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
-        if isinstance(value, (dict, list))
-        else str(value)
-    )
-
-
-def _e(value: Any) -> str:
-    """Return a text as it is shown: markup in it is none, and what cannot be seen is written out."""
-    return "" if value is None else escape(str(value).translate(_UNSEEN), quote=True)
-
-
-_UNSEEN = {
-    code: f"\\u{code:04x}"
-    for code in (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F),
-                 *range(0x2066, 0x206A), 0xFEFF, *range(0xD800, 0xE000))
-}  # fmt: skip
