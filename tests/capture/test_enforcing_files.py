@@ -76,6 +76,15 @@ def _folder(name: str) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY)
 
 
+def _beside_another(act: Callable[[], Any]) -> None:
+    """Do something while another folder is open too."""
+    other = _folder(".")
+    try:
+        act()
+    finally:
+        os.close(other)
+
+
 def _in_folder(name: str, act: Callable[[int], Any]) -> None:
     """Do something with an open folder, in another one in which all is allowed."""
     folder = _folder(name)
@@ -166,7 +175,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "dir_fd": lambda: _in_folder("private", lambda folder: os.open("new", EMPTY, dir_fd=folder)),
     "dir_fd by **": lambda: _in_folder("private", lambda folder: os.open("a", EMPTY, **{"dir_fd": folder})),
     "dir_fd by partial": lambda: _in_folder("private", lambda folder: functools.partial(os.open, dir_fd=folder)("a", EMPTY)),
-    "dir_fd, one of two": lambda: _in_folder("private", lambda folder: _in_folder(".", lambda _: os.open("a", EMPTY, dir_fd=folder))),
+    "dir_fd, one of two": lambda: _in_folder("private", lambda folder: _beside_another(lambda: os.open("a", EMPTY, dir_fd=folder))),
     "dir_fd of posix": lambda: _in_folder("private", lambda folder: posix.open("a", EMPTY, **{"dir_fd": folder})),
     "dir_fd of a function taken before": lambda: _in_folder("private", lambda folder: TAKEN("a", EMPTY, **{"dir_fd": folder})),
     "dir_fd of unlink": lambda: _in_folder("private", lambda folder: os.unlink("key", **{"dir_fd": folder})),
