@@ -60,7 +60,7 @@ class Writer:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".playhead").mkdir()
+    layout.runs_dir(tmp_path / ".playhead").mkdir(parents=True)
     return tmp_path / ".playhead"
 
 
