@@ -55,7 +55,7 @@ def test_changes_committed_or_not_are_in_one_diff_that_applies_to_what_was_there
     (tree / "notes" / "x").write_text("untracked")
     changes = since(start)
     assert (changes.files, changes.new) == (["a.txt", "b.txt", "new.txt"], ["notes/x"])
-    assert changes.told() == "files in the working tree: 3 changed, 1 new"
+    assert changes.told() == "files in the working tree: 2 changed, 1 deleted, 1 new"
     assert changes.diff is not None
     git(tree, "stash", "-qu")
     git(tree, "checkout", "-q", str(start.commit))
@@ -82,6 +82,16 @@ def test_what_differed_before_is_told_apart_from_what_the_program_did(tree: Path
     assert b"moved" not in changes.diff
     git(tree, "checkout", "-q", "a.txt")
     assert since(start).undone == ["a.txt"]
+
+
+def test_what_was_deleted_is_told_by_its_name_and_what_was_renamed_by_the_old_one(tree: Path) -> None:
+    git(tree, "rm", "-q", "c.txt")  # before, and none of the program's doing
+    start = now(tree)
+    git(tree, "mv", "a.txt", "moved name.txt")
+    (tree / "b.txt").unlink()
+    changes = since(start)
+    assert (changes.files, changes.deleted) == (["b.txt", "moved name.txt"], ["a.txt", "b.txt"])
+    assert changes.told() == "files in the working tree: 1 changed, 2 deleted"
 
 
 def test_a_repository_without_a_commit_is_compared_with_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.event.kinds import TREE_CHANGED
 
 _RENAMED = re.compile(rb"^rename to (.*)$", re.MULTILINE)
+_RENAMED_FROM = re.compile(rb"^rename from (.*)$", re.MULTILINE)
+_DELETED = re.compile(rb"^deleted file mode ", re.MULTILINE)
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 
 
@@ -27,7 +29,8 @@ class Changes:
     """What is different: `diff` holds each file in full against the commit that was there first.
 
     `mixed` are files that differed from it before and differ in another way now: their part of the diff holds both.
-    `undone` are files that differed before and do not now. `new`, `altered` and `gone` are files that git does not
+    `undone` are files that differed before and do not now, `deleted` those that are not there any more, by the old name
+    where there is a new one. `new`, `altered` and `gone` are files that git does not
     know; of a new or altered one the diff holds all of it. `binary` are those of them that hold no text, and `omitted`
     those that are too large or could not be read: of both the diff says nothing.
     """
@@ -37,6 +40,7 @@ class Changes:
     files: list[str] = field(default_factory=list)
     mixed: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -51,9 +55,10 @@ class Changes:
 
     def told(self) -> str:
         """Say in one line what changed; empty where nothing did."""
-        changed = len(self.files) + len(self.altered)
+        changed = len({*self.files} - {*self.deleted}) + len(self.altered)
         parts = [
             f"{changed} changed" if changed else "",
+            f"{len(self.deleted)} deleted" if self.deleted else "",
             f"{len(self.undone)} undone" if self.undone else "",
             f"{len(self.new)} new" if self.new else "",
             f"{len(self.gone)} gone" if self.gone else "",
@@ -108,7 +113,8 @@ def _tracked(start: GitState, end: Status, rest: list[str], deadline: float) -> 
     before, after = _sections(start.diff or b""), _sections(now.kept)
     touched = {name: section for name, section in after.items() if before.get(name) != section}
     mixed, undone = sorted(set(touched) & set(before)), sorted(set(before) - set(after))
-    return b"".join(touched.values()), {"files": sorted(touched), "mixed": mixed, "undone": undone}
+    deleted = sorted(filter(None, (_deleted(name, section) for name, section in touched.items())))
+    return b"".join(touched.values()), {"files": sorted(touched), "mixed": mixed, "undone": undone, "deleted": deleted}
 
 
 def _unknown(start: GitState, end: Status) -> tuple[list[str], list[str], list[str]]:
@@ -137,6 +143,13 @@ def _sections(diff: bytes) -> dict[str, bytes]:
     starts = [found.start() for found in _SECTION.finditer(diff)]
     parts = [diff[start:end] for start, end in zip(starts, [*starts[1:], len(diff)], strict=False)]
     return {_name(part): part for part in parts}
+
+
+def _deleted(name: str, section: bytes) -> str | None:
+    """Return the name that is not there any more, the old one of a file that was renamed; None where it still is."""
+    head = section.partition(b"\n@@")[0]
+    renamed = _RENAMED_FROM.search(head)
+    return renamed[1].decode("utf-8", "surrogateescape") if renamed else name if _DELETED.search(head) else None
 
 
 def _name(section: bytes) -> str:

@@ -221,12 +221,20 @@ def test_commits_and_what_changed_unseen_in_the_working_tree_are_writes() -> Non
     run.effect("file.written", "/repo/seen", mode="w")
     run.add("git.committed", {"commit": "abcdef0123456", "files": ["a", "b"], "message": "Fix it\n\nmore"})
     run.add("git.committed", {"commit": "0123456", "files": [], "link": "started_from"})
-    told_of = {"root": "/repo", "new": ["seen", "made by sh"], "gone": ["old"]}
+    told_of = {
+        "root": "/repo",
+        "new": ["seen", "made by sh"],
+        "gone": ["old"],
+        "files": ["known"],
+        "deleted": ["known"],
+    }
     at = run.add("note.added", {"text": "files in the working tree: 2 new, 1 gone", "data": told_of})
     _, commit, unseen = found("write", run)
     assert commit.detail == "repo write: commit abcdef0123 of 2 files: Fix it"
     assert (unseen.seq, unseen.target, unseen.count) == (at, "made by sh", 1)
-    assert [one.target for one in found("delete", run)] == ["old"]
+    (gone,) = found("delete", run)
+    assert (gone.severity, gone.count) == ("medium", 2)
+    assert gone.detail == "repo delete: known, old: 2 files of the working tree, by whom was not seen"
 
 
 def test_a_replay_did_it_in_its_scratch_folder_until_it_left_its_tape() -> None:
