@@ -142,7 +142,7 @@ def _envelope(request: Any, data: Data) -> Any:
     if not isinstance(request, dict):
         return request
     found = {name: request[name] for name in _ENVELOPE if name in request}
-    if found.get("intent") == data.get("name"):
+    if "intent" in found and found["intent"] == data.get("name"):
         del found["intent"]
     payload = found.get("payload")
     if data.get("agent") is None and isinstance(payload, dict) and isinstance(argv := payload.get("argv"), list):
