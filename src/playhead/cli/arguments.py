@@ -57,7 +57,7 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
     """Add an argument that names a run, completed from the index."""
     from playhead.cli.completing import complete_runs
 
-    told = help or "id, beginning of one, name (its latest run), @last, @last~1, or a path"
+    told = help or "id, beginning of one, name (its latest run; NAME~1 the one before), @last, @last~1, or a path"
     action = parser.add_argument(name, nargs=nargs, metavar="RUN", help=told)
     setattr(action, "completer", complete_runs)  # noqa: B010 - argcomplete's own protocol, unknown to argparse
 
