@@ -188,7 +188,7 @@ def _hold(
     """Record a decision, and raise where it is no and is enforced."""
     _tell(where, enforcer, capability, resource, decision, context)
     if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(kind, capability, resource, decision)
+        raise _denial(kind, enforcer.rules, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -266,7 +266,7 @@ def unjudged(capability: str, resource: Any, problem: Exception) -> None:
     name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
     decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
     _tell(where, enforcer, capability, name, decision, None)
-    raise _denial(EffectDenied, capability, name, decision) from problem
+    raise _denial(EffectDenied, enforcer.rules, capability, name, decision) from problem
 
 
 def _tell(
@@ -299,12 +299,19 @@ def _tell(
         guard.absorb(problem, where.recording, "policy.checked", inside=True)
 
 
-def _denial(kind: type[PolicyDenied], capability: str, resource: str | None, decision: Decision) -> PolicyDenied:
+def _denial(
+    kind: type[PolicyDenied], policy: Rules, capability: str, resource: str | None, decision: Decision
+) -> PolicyDenied:
     said = (
         decision.reason or f"{'the policy asks first' if decision.decision == 'ask' else 'denied'} by {decision.rule}"
     )
     about = f"{capability} on {resource}" if resource else capability
-    return kind(f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said)
+    hint = kind.default_hint
+    if decision.rule.endswith("default"):
+        hint = f'To allow it, name it in `allow` of [capabilities."{capability}"] in {policy.source}.'
+    return kind(
+        f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said, hint=hint
+    )
 
 
 def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
