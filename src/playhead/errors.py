@@ -240,10 +240,18 @@ class PolicyDenied(PlayheadError):
     default_hint = "The decision and its rule are in the timeline (`playhead show @last`)."
 
     def __init__(
-        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
+        self,
+        message: str,
+        *,
+        capability: str = "",
+        resource: str | None = None,
+        rule: str = "",
+        reason: str = "",
+        hint: str | None = None,
     ) -> None:
         super().__init__(
             message,
+            hint=hint,
             detail={"capability": capability, "resource": resource, "rule": rule, "reason": reason},
         )
         self.capability = capability
@@ -257,10 +265,8 @@ class EffectDenied(PolicyDenied, PermissionError):
 
     code = "effect_denied"
 
-    def __init__(
-        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
-    ) -> None:
-        PolicyDenied.__init__(self, message, capability=capability, resource=resource, rule=rule, reason=reason)
+    def __init__(self, message: str, *, resource: str | None = None, **told: Any) -> None:
+        PolicyDenied.__init__(self, message, resource=resource, **told)
         self.errno, self.strerror, self.filename = errno.EACCES, message, resource
 
 

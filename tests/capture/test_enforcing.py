@@ -48,6 +48,8 @@ def test_an_effect_is_stopped_before_it_happens_and_the_decision_is_recorded() -
             save("b")
     assert isinstance(denied.value, EffectDenied)
     assert (denied.value.capability, denied.value.rule, denied.value.errno) == ("fs.write", "fs.write default", 13)
+    assert '`allow` of [capabilities."fs.write"]' in denied.value.hint
+    assert denied.value.hint.endswith(f"{os.path.abspath(FILE)}.")
     assert not os.path.exists("b")
     assert checks(run) == [
         ("tool.call", "save", "allow"),

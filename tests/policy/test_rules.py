@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from playhead import _limits
 from playhead.errors import ConfigError
 from playhead.policy.rules import FILE, Rules, Spent, decide, find, load, of_snapshot, parse
 
@@ -149,6 +150,17 @@ def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None
 def test_a_policy_that_is_none_says_where(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         policy(text, tmp_path)
+
+
+def test_a_policy_that_cannot_be_read_says_why_and_where_to_look(tmp_path: Path) -> None:
+    large, deep, folder = tmp_path / "large", tmp_path / "deep", tmp_path / "folder"
+    large.write_bytes(b"#" * (_limits.POLICY_BYTES_MAX + 1))
+    deep.write_text("a = " + "[" * 100_000)
+    folder.mkdir()
+    for path, said in ((large, "1,048,576 bytes"), (deep, "recursion"), (folder, "directory"), ("/dev/zero", "bytes")):
+        with pytest.raises(ConfigError, match=said) as problem:
+            load(path)
+        assert "guides/policy.md" in problem.value.hint
 
 
 def test_a_snapshot_rules_as_the_file_did(tmp_path: Path) -> None:

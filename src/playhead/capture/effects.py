@@ -36,6 +36,7 @@ from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.event.secret_names import is_secret_name
+from playhead.policy import hosts
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -94,7 +95,9 @@ def install() -> None:
         if _open == 1:
             for event, listener in _listeners():
                 audit.listen(event, listener)
-            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install})
+            _watch = AfterImport(
+                {"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install, "uvloop": lookups.of_uvloop}
+            )
             _watch.install()
             untold.install()
 
@@ -281,8 +284,11 @@ def _of_a_socket(what: str) -> Describe:
             return None  # connected before
         target = _destination(address)
         detail: dict[str, Any] = {"type": sockets.sort_of(socket), "attempted": True}
-        if what == "socket.connected" and isinstance(address, tuple) and (names := lookups.names_of(target)):
-            detail["names"] = names
+        if what == "socket.connected" and isinstance(address, tuple):
+            host = hosts.connected_to(target)
+            enforcing.lookup(host.name, host.port)  # which C does, and we, to know what it leads to
+            if names := lookups.names_of(target):
+                detail["names"] = names
         return what, target, detail
 
     return describe

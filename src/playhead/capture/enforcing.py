@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
 
+_LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname")
+_PORTS = {"http": 80, "https": 443}  # what may stand for them in a lookup
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
@@ -186,7 +188,7 @@ def _hold(
     """Record a decision, and raise where it is no and is enforced."""
     _tell(where, enforcer, capability, resource, decision, context)
     if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(kind, capability, resource, decision)
+        raise _denial(kind, enforcer.rules, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -230,13 +232,19 @@ def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
         model(where, found[1], _model_of(found[0], url, body))
 
 
+def tunnel(url: str) -> None:
+    """Ask before a proxy is asked for a way to where a request goes: by then the proxy would be connected to it."""
+    where = scope.live()
+    if where is not None and where.recording.captures and not scope.muted.get():
+        check(where, "net.connect", str(hosts.host_of(url)))
+
+
 def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> None:
     """Ask before something is done outside the process."""
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    known = lookups.names_of(target) if what == "socket.connected" else ()
-    for need in needed(what, target, detail, known):
+    for need in needed(what, target, detail, detail.get("names", ()) if what == "socket.connected" else ()):
         decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
         if (
             need.capability == "process.exec"
@@ -258,7 +266,7 @@ def unjudged(capability: str, resource: Any, problem: Exception) -> None:
     name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
     decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
     _tell(where, enforcer, capability, name, decision, None)
-    raise _denial(EffectDenied, capability, name, decision) from problem
+    raise _denial(EffectDenied, enforcer.rules, capability, name, decision) from problem
 
 
 def _tell(
@@ -291,12 +299,19 @@ def _tell(
         guard.absorb(problem, where.recording, "policy.checked", inside=True)
 
 
-def _denial(kind: type[PolicyDenied], capability: str, resource: str | None, decision: Decision) -> PolicyDenied:
+def _denial(
+    kind: type[PolicyDenied], policy: Rules, capability: str, resource: str | None, decision: Decision
+) -> PolicyDenied:
     said = (
         decision.reason or f"{'the policy asks first' if decision.decision == 'ask' else 'denied'} by {decision.rule}"
     )
     about = f"{capability} on {resource}" if resource else capability
-    return kind(f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said)
+    hint = kind.default_hint
+    if decision.rule.endswith("default"):
+        hint = f'To allow it, name it in `allow` of [capabilities."{capability}"] in {policy.source}.'
+    return kind(
+        f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said, hint=hint
+    )
 
 
 def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
@@ -319,7 +334,8 @@ def _install() -> None:
 
     if not _listens:
         _listens = True
-        audit.listen("socket.getaddrinfo", _looked_up)
+        for event in _LOOKUPS:
+            audit.listen(event, _looked_up)
         lookups.install(socket)
 
 
@@ -328,16 +344,23 @@ def uninstall() -> None:
     global _listens
     if _listens:
         _listens = False
-        audit.unlisten("socket.getaddrinfo", _looked_up)
+        for event in _LOOKUPS:
+            audit.unlisten(event, _looked_up)
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:
-    host, port = args[0], args[1]
+    lookup(args[0], args[1] if len(args) > 1 else None)
+
+
+def lookup(name: Any, port: Any) -> None:
+    """Ask before the network is asked where a host is: not for this machine, nor for what is an address."""
     where = scope.live()
-    if where is None or where.recording not in _of or not isinstance(host, (str, bytes)) or not port:
+    enforcer = None if where is None else _of.get(where.recording)
+    if where is None or enforcer is None or not isinstance(name, (str, bytes)):
         return
-    name = os.fsdecode(host)
-    if not name:
-        return  # an address to listen at
-    number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
-    effect(where, "socket.connected", str(hosts.host_of(name)._replace(port=number)), {})
+    host = hosts.host_of(os.fsdecode(name))
+    if not host.name or hosts.address_of(host.name) is not None or hosts.is_here(host.name):
+        return
+    number = int(port) if isinstance(port, int) or str(port).isdecimal() else _PORTS.get(str(port))
+    asked = str(host._replace(port=number or None))
+    _hold(where, enforcer, "net.connect", asked, enforcer.decide("net.connect", [asked]), kind=EffectDenied)

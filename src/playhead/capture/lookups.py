@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -24,16 +25,23 @@ _getaddrinfo: Callable[..., Any] | None = None  # Python's own
 def install(socket: ModuleType) -> None:
     """Begin to remember."""
     global _getaddrinfo
-    if not _patches.done:
+    if _getaddrinfo is None:
         _getaddrinfo = socket.getaddrinfo
         _patches.replace(socket, "getaddrinfo", _remembering)
         _patches.replace(socket, "gethostbyname", _remembering_one)
         _patches.replace(socket, "gethostbyname_ex", _remembering_one)
 
 
+def of_uvloop(uvloop: ModuleType) -> None:
+    """Remember what its loop looks up for others, as for aiohttp; for itself it does so in C, where nobody sees it."""
+    _patches.cover(uvloop.Loop, "getaddrinfo", _remembering_later)
+
+
 def uninstall() -> None:
     """Leave the names of hosts alone, when the last run has closed."""
+    global _getaddrinfo
     _patches.restore()
+    _getaddrinfo = None
     _names.clear()
 
 
@@ -60,6 +68,17 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         found = original(host, port, *args, **options)
+        _remember(host, (address[0] for *_, address in found))
+        return found
+
+    return getaddrinfo
+
+
+def _remembering_later(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def getaddrinfo(self: Any, host: Any, port: Any, **options: Any) -> Any:
+        sys.audit("socket.getaddrinfo", host, port, *(options.get(name, 0) for name in ("family", "type", "proto")))
+        found = await original(self, host, port, **options)
         _remember(host, (address[0] for *_, address in found))
         return found
 

@@ -54,6 +54,9 @@ class Thing(NamedTuple):
         return (
             f"{program} {by} does not load Playhead, so no policy would hold in it; "
             f"start it without, or name the option in what is allowed"
+            if by.startswith("-")
+            else f"{program} does not load Playhead without variables that {by} takes from it, so no policy would "
+            f"hold in it; name {by} in what is allowed, if that is meant"
         )
 
 
