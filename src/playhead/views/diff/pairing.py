@@ -84,13 +84,13 @@ class Pairing:
             self._once(lefts, rights, whole)
         gaps = _Gaps(lefts, rights, lane, self._join)
         if again:
-            self._same(gaps)
+            gaps.align(whole)
         if (inner := opened_by_question(lefts, rights)) is not None:
             gaps, again = _Gaps(*inner, lane, self._join), True
-            self._same(gaps)
+            gaps.align(whole)
         if again:
             gaps.align_by(alike)
-            gaps.align(lambda node: (node.question, node.lane))
+            gaps.align(lambda node: node.question)
             self._pair_by(*gaps.left_over(), lambda node: node.question, firm=gaps.firm())
         self._by_meaning(*gaps.left_over())
         gaps.align(lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None)
@@ -114,12 +114,6 @@ class Pairing:
                 else:
                     self._join(one, other)
         return again
-
-    @staticmethod
-    def _same(gaps: _Gaps) -> None:
-        """Pair what is the same with all that is in it."""
-        gaps.align(lambda node: (whole(node), node.lane))
-        gaps.align(whole)
 
     def _pair_by(
         self,
@@ -195,19 +189,26 @@ class Pairing:
 
 
 class _Gaps:
-    """What has no mate yet, in the places between siblings that are paired and in order."""
+    """What has no mate yet, in the places between siblings of a lane that are paired and in order."""
 
     def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
         self._join, self._lefts = join, lefts
-        pairs = [(node, node.mate) for node in lefts if node.mate is not None]
-        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-        firm = [pair for pair in pairs if id(pair[0]) not in gone]
-        left, right = (
-            _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-            for side, nodes in enumerate((lefts, rights))
-        )
-        self._gaps = [(ones, right.get(place, [])) for place, ones in left.items()]
-        self._gaps += [([], others) for place, others in right.items() if place not in left]
+        self._gaps: list[tuple[list[Node], list[Node]]] = []
+        lanes: dict[str, tuple[list[Node], list[Node]]] = {}
+        for side, nodes in enumerate((lefts, rights)):
+            for node in nodes:
+                lanes.setdefault(node.lane, ([], []))[side].append(node)
+        self._several = len(lanes) > 1
+        for ones, others in lanes.values():
+            pairs = [(node, node.mate) for node in ones if node.mate is not None and node.mate.lane == node.lane]
+            gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
+            firm = [pair for pair in pairs if id(pair[0]) not in gone]
+            left, right = (
+                _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
+                for side, nodes in enumerate((ones, others))
+            )
+            self._gaps += [(nodes, right.get(place, [])) for place, nodes in left.items()]
+            self._gaps += [([], nodes) for place, nodes in right.items() if place not in left]
 
     def left_over(self) -> tuple[list[Node], list[Node]]:
         """Return what has no mate, of both sides."""
@@ -219,11 +220,11 @@ class _Gaps:
         return [(node, node.mate) for node in self._lefts if node.mate is not None]
 
     def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap."""
+        """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
         self.align_by(lambda ones, others: _aligned(ones, others, token), why)
 
     def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
-        """Pair what is found in a gap, in order; what is paired divides the gap."""
+        """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
         gaps = []
         for gap in self._gaps:
             ones, others = ([node for node in side if node.mate is None] for side in gap)
@@ -235,6 +236,9 @@ class _Gaps:
                 self._join(one, other, why)
             gaps += _divided(ones, others, pairs)
         self._gaps = gaps
+        if self._several:
+            for one, other in find(*self.left_over()):
+                self._join(one, other, why)
 
 
 def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
