@@ -104,8 +104,9 @@ def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None
         found = os.path.join(folder or "", name)
         return os.path.abspath(found) if _can_run(found) else None
     variables: Mapping[Any, Any] = os.environb if environment is None else environment
-    search = variables.get(b"PATH", variables.get("PATH") if environment is not None else None)
-    for place in os.fsdecode(os.defpath if search is None else search).split(os.pathsep):
+    names = {os.fsdecode(name): name for name in variables if isinstance(name, (str, bytes))}  # os.environ has one sort
+    search = variables[names["PATH"]] if "PATH" in names else os.defpath
+    for place in os.fsdecode(search).split(os.pathsep):
         if _can_run(found := os.path.join(folder or "", place, name)):  # the process is in its folder when it looks
             return os.path.abspath(found)
     return None
