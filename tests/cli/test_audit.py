@@ -163,6 +163,16 @@ def test_programs_that_a_run_started_are_audited_with_it(ask, audited, store):
     assert len(ask("audit", audited, "--no-children", "--json").json["runs"]) == 1
 
 
+def test_what_a_child_did_is_its_tools_doing_whichever_is_named_first(ask, audited, store):
+    at = seq_of(audited, "tool.called")
+    with Record("child", store=store, origin={"run": audited, "mode": "child", "at": at}) as child:
+        child.record("effect.observed", {"what": "file.deleted", "target": "/etc/hosts"})
+    for named in ([audited, child.id], [child.id, audited]):
+        found = ask("audit", *named, "--rule", "undeclared", "--json").json
+        assert [one["run"] for one in found["runs"]] == named
+        assert "tool look declares read, and deleted /etc/hosts" in [one["detail"] for one in found["findings"]]
+
+
 def test_a_cassette_is_audited_and_a_copy_of_a_run_counts_once(ask, audited, tmp_path):
     assert ask("pack", audited, "-o", str(tmp_path / "x.cassette")).code == 0
     found = ask("audit", str(tmp_path / "x.cassette"), audited, "--json").json
