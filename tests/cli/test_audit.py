@@ -15,7 +15,7 @@ from playhead.capture.record import Record
 from playhead.cli.audit_markdown import code
 from playhead.views.audit.findings import RULES
 
-TARGET = f"/etc/<script>alert('x')</script> | `code` @bob https://evil.example {HOSTILE}"
+TARGET = f"/etc/<script>alert('x')</script> | `code` @bob [a](https://evil.example) {HOSTILE}"
 
 
 @playhead.tool(effects=["read"])
@@ -248,7 +248,7 @@ def test_sarif_has_what_the_schema_requires_and_points_to_the_line(ask, audited,
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
-        assert isinstance(result["message"]["text"], str)
+        assert "](" not in result["message"]["text"]  # which is a link
         (place,) = result["locations"]
         physical = place["physicalLocation"]
         assert physical["artifactLocation"]["uri"] == f".playhead/runs/{audited}/timeline.jsonl"
