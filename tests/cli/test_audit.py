@@ -128,6 +128,28 @@ def test_runs_are_chosen_as_in_ls(ask, audited):
     assert re.search(rf"  medium  {audited[:16]}\w* event \d+  file write", several)
 
 
+def test_what_unrelated_runs_did_is_done_twice_only_where_they_are_named_together(ask, store):
+    @playhead.tool(effects=["irreversible"])
+    def send(to: str) -> None: ...
+
+    ids = []
+    for origin in (None, None, {"mode": "resume"}):
+        made = origin and {"run": ids[0], "at": 2, **origin}
+        with Record("daily", store=store, origin=made) as run:
+            if made is not None:
+                playhead.note("past the tape", data={"left_tape": 2, "whole": True})
+            send("bob")
+        ids.append(run.id)
+
+    def attempts(*asked: str) -> list[list[str]]:
+        found = ask("audit", *asked, "--rule", "repeated", "--json").json["findings"]
+        return [[one["run"] for one in each["attempts"]] for each in found]
+
+    assert attempts(*ids[:2]) == [ids[:2]]
+    assert attempts("--all") == [[ids[0], ids[2]]]
+    assert attempts("--name", "daily") == [[ids[0], ids[2]]]
+
+
 def test_an_altered_record_is_told_first_and_audited_as_far_as_it_can_be_read(ask, audited, store, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(store / "runs" / audited, copy)

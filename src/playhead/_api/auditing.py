@@ -40,9 +40,13 @@ def audit_all(
     store: str | Path | None = None,
     *,
     children: bool = True,
+    together: bool = True,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> Audit:
-    """Audit every run that references name, in a store; `progress` is told of each one that is verified."""
+    """Audit every run that references name, in a store; `progress` is told of each one that is verified.
+
+    What several of them attempted was attempted more than once; without `together` only where they are of one family.
+    """
     found: dict[tuple[str, str | None], tuple[Verification, Run]] = {}  # by id and head: a copy is the same run
     known: set[str] = set()
 
@@ -60,7 +64,9 @@ def audit_all(
     if not found:
         raise UsageError("there is no run to audit", hint="Name one or more: `playhead audit @last`.")
     watched = _all_watched([run for _, run in found.values()])
-    told = report([(verified, one) for (verified, _), one in zip(found.values(), watched, strict=True)])
+    told = report(
+        [(verified, one) for (verified, _), one in zip(found.values(), watched, strict=True)], together=together
+    )
     for about, (_, run) in zip(told.runs, found.values(), strict=True):
         about.timeline = None if run.path is None else str(layout.timeline(run.path))
     return told

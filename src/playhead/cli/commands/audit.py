@@ -54,7 +54,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     rules, fail_on = _names(args.rule, "--rule", RULES), _names(args.fail_on, "--fail-on", (*RULES, *SEVERITIES))
     references = _references(args)
     with out.progress(len(references), "auditing") as advance:
-        found = audit_all(references, args.store, children=not args.no_children, progress=advance)
+        named = bool(args.runs)  # else they are many that have little to do with each other
+        found = audit_all(references, args.store, children=not args.no_children, together=named, progress=advance)
     failed = found.failing(fail_on)
     shown = found.only(rules) if rules else found
     if args.output is None or args.output == "-":
