@@ -29,10 +29,10 @@ class Changes:
     """What is different: `diff` holds each file in full against the commit that was there first.
 
     `mixed` are files that differed from it before and differ in another way now: their part of the diff holds both.
-    `undone` are files that differed before and do not now, `deleted` those that are not there any more, by the old name
-    where there is a new one. `new`, `altered` and `gone` are files that git does not
-    know; of a new or altered one the diff holds all of it. `binary` are those of them that hold no text, and `omitted`
-    those that are too large or could not be read: of both the diff says nothing.
+    `undone` are files that differed before and do not now. `gone` are files that are not there any more, by the
+    old name where there is a new one. `new` and
+    `altered` are files that git does not know; of one the diff holds all of it. `binary` are those of them that hold no
+    text, and `omitted` those that are too large or could not be read: of both the diff says nothing.
     """
 
     diff: bytes | None = None
@@ -40,7 +40,6 @@ class Changes:
     files: list[str] = field(default_factory=list)
     mixed: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -55,10 +54,9 @@ class Changes:
 
     def told(self) -> str:
         """Say in one line what changed; empty where nothing did."""
-        changed = len({*self.files} - {*self.deleted}) + len(self.altered)
+        changed = len(self.files) + len(self.altered)
         parts = [
             f"{changed} changed" if changed else "",
-            f"{len(self.deleted)} deleted" if self.deleted else "",
             f"{len(self.undone)} undone" if self.undone else "",
             f"{len(self.new)} new" if self.new else "",
             f"{len(self.gone)} gone" if self.gone else "",
@@ -86,6 +84,7 @@ def since(start: GitState, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude:
     except GitFailed as failure:
         return Changes(problem=str(failure))
     new, altered, gone = _unknown(start, end)
+    gone = sorted({*gone, *tracked.pop("gone", ())})
     room = _limits.GIT_DIFF_BYTES_MAX - len(diff)
     files = [name for name in sorted({*new, *altered}) if not name.endswith("/")]
     added = git_untracked.added(start.root, files, room, deadline)
@@ -113,8 +112,11 @@ def _tracked(start: GitState, end: Status, rest: list[str], deadline: float) -> 
     before, after = _sections(start.diff or b""), _sections(now.kept)
     touched = {name: section for name, section in after.items() if before.get(name) != section}
     mixed, undone = sorted(set(touched) & set(before)), sorted(set(before) - set(after))
-    deleted = sorted(filter(None, (_deleted(name, section) for name, section in touched.items())))
-    return b"".join(touched.values()), {"files": sorted(touched), "mixed": mixed, "undone": undone, "deleted": deleted}
+    deleted = {name for name, section in touched.items() if _DELETED.search(_head(section))}
+    moved = {found[1] for section in touched.values() if (found := _RENAMED_FROM.search(_head(section)))}
+    gone = deleted | {name.decode("utf-8", "surrogateescape") for name in moved}
+    told = {"files": sorted(set(touched) - gone), "gone": gone, "mixed": mixed, "undone": undone}
+    return b"".join(touched.values()), told
 
 
 def _unknown(start: GitState, end: Status) -> tuple[list[str], list[str], list[str]]:
@@ -145,16 +147,14 @@ def _sections(diff: bytes) -> dict[str, bytes]:
     return {_name(part): part for part in parts}
 
 
-def _deleted(name: str, section: bytes) -> str | None:
-    """Return the name that is not there any more, the old one of a file that was renamed; None where it still is."""
-    head = section.partition(b"\n@@")[0]
-    renamed = _RENAMED_FROM.search(head)
-    return renamed[1].decode("utf-8", "surrogateescape") if renamed else name if _DELETED.search(head) else None
+def _head(section: bytes) -> bytes:
+    """Return what stands before the first lines of the file."""
+    return section.partition(b"\n@@")[0]
 
 
 def _name(section: bytes) -> str:
     """Return the name of the file; where it was not renamed, both names of the first line are the same."""
-    renamed = _RENAMED.search(section.partition(b"\n@@")[0])
+    renamed = _RENAMED.search(_head(section))
     if renamed:
         return renamed[1].decode("utf-8", "surrogateescape")
     named = section.partition(b"\n")[0].removeprefix(b"diff --git ")

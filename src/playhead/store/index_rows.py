@@ -41,7 +41,7 @@ _SUM_MAX = 2**63 - 1
 
 _TREE_CHANGED = "files in the working tree: "  # as in event/kinds.py, which is too much to load for a list
 _LEAVE_THE_TAPE = ("model", "step", "fork", "resume")  # replays that say at their end what they asked of the world
-_CHANGED = ("files", "altered", "undone", "deleted", "new", "gone")  # files, in the note that says what changed
+_CHANGED = ("files", "altered", "undone", "new", "gone")  # files, in the note that says what changed
 
 # Every column of `runs`, with what it holds before the first line.
 NEW_RUN: dict[str, Any] = {
@@ -286,8 +286,8 @@ class Rows:
         told, said = data.get("data"), data.get("text")
         if type(told) is dict and type(said) is str and said.startswith(_TREE_CHANGED):
             names = [name for key in _CHANGED if type(told.get(key)) is list for name in told[key]]
-            for item, name in enumerate(dict.fromkeys(map(text, names))):  # what was deleted changed as well
-                self.pending["effects"].append((self._id, line["seq"], item, "file.changed", name, None))
+            for item, name in enumerate(names):
+                self.pending["effects"].append((self._id, line["seq"], item, "file.changed", text(name), None))
 
     def _git_committed(self, line: Line, data: dict[str, Any]) -> None:
         self._report("commits", line, index_reports.commit(data, line["time"]))

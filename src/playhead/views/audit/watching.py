@@ -158,12 +158,12 @@ class Watched:
             return []
         event, told = self._tree
         root = words(told.get("root")).rstrip("/")
-        lists = {name: {words(one) for one in many} for name, many in told.items() if isinstance(many, list)}
-        deleted = set[str]().union(*(lists.get(name, ()) for name in ("deleted", "gone")))
-        written = set[str]().union(*(lists.get(name, ()) for name in ("files", "altered", "undone", "new"))) - deleted
+        sorts = {"write": ("files", "altered", "undone", "new"), "delete": ("gone",)}
         out = []
-        for rule, names in {"write": written, "delete": deleted}.items():
-            unseen = sorted(name for name in names if f"{root}/{name}" not in touched)
+        for rule, names in sorts.items():
+            lists = [told.get(name) for name in names]
+            every = [words(name) for one in lists if isinstance(one, list) for name in one]
+            unseen = sorted({name for name in every if f"{root}/{name}" not in touched})
             if not unseen:
                 continue
             more = f" and {len(unseen) - _NAMED_MAX} more" if len(unseen) > _NAMED_MAX else ""
@@ -197,7 +197,7 @@ class Watched:
         self.origin = mapping(self._whole(data.get("origin"))) or None
         origin = mapping(self.origin)
         parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == _CHILD else None
-        self.spans.started_by = None if parent is None else parent.spans.process(origin.get("at"))
+        self.spans.started_by = None if parent is None else parent.spans.opened_at(origin.get("at"))
         self.spans.opened(event)
         self._reality.began(self.origin)
         # As `playhead record` starts a run; a program that was started by another is recorded from inside alone.
