@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, outcome
+from playhead.views.report.contract import Report, ReportedRun, is_replay, outcome
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
@@ -32,10 +32,10 @@ def markdown_of(report: Report) -> str:
 
 
 def _runs(runs: list[ReportedRun]) -> list[str]:
-    found = [
-        "| run | status | took | models | tools | tokens | cost | integrity | completeness |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    claims = ["integrity", "completeness"]
+    claims += ["fidelity"] if any(is_replay(run.verify) for run in runs) else []
+    columns = ["run", "status", "took", "models", "tools", "tokens", "cost", *claims]
+    found = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for run in runs:
         about = run.summary
         status = str(about.get("status"))
@@ -46,7 +46,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
                 _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
-                *(_m((run.verify.get(claim) or {}).get("verdict")) for claim in ("integrity", "completeness")),
+                *(_m(str((run.verify.get(claim) or {}).get("verdict")).replace("_", " ")) for claim in claims),
             ]) + " |"
         )  # fmt: skip
         if (error := text.error_line(about.get("error"))) is not None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-_GOOD = frozenset({"ok", "intact", "complete", "allow", "self-consistent", "signed", "witnessed"})
-_BAD = frozenset({"error", "crashed", "broken", "missing", "deny", "high"})
+_GOOD = frozenset({"ok", "intact", "complete", "allow", "self-consistent", "signed", "witnessed", "faithful"})
+_BAD = frozenset({"error", "crashed", "broken", "missing", "deny", "high", "deviated"})
 _WARNING = frozenset({"cancelled", "running", "ask", "medium"})
 
 
