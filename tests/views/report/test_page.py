@@ -14,6 +14,7 @@ from py_mini_racer import MiniRacer
 import playhead
 from playhead import _limits
 from playhead._api.reporting import as_markdown, as_page, report
+from playhead.views.report.markup import e
 
 HOSTILE = (
     '</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e \x1b[31m & "quoted" `code` | <!-- @someone'
@@ -142,6 +143,14 @@ def test_the_list_of_events_tells_what_a_line_is_and_shows_nothing_unseen(engine
     assert entry("not { json") == entry("7") == {"kind": "unreadable", "name": ""}
     assert entry('{"kind": "a", "data": {"name": {}}}') == {"kind": "a", "name": ""}
     assert list(engine.eval('having(["one TWO", "three", "two"], "Two")')) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "letter", [*"\x00\x1b\x7f\xad\u061c\u200b\u202e\u2028\u2060\u2066\ufeff", "\U000e0041", "\U000e0101"]
+)
+def test_what_cannot_be_seen_is_written_out_by_the_page_and_by_its_script(engine: Any, letter: str) -> None:
+    told = f"a\\u{ord(letter):04x}b\n\té😀"
+    assert e(f"a{letter}b\n\té😀") == engine.eval(f"seen({json.dumps(f'a{letter}b')} + '\\n\\té😀')") == told
 
 
 def test_a_page_of_many_events_does_not_grow_with_their_elements() -> None:
