@@ -128,6 +128,11 @@ def test_the_cassette_that_the_last_one_left_is_a_baseline_where_it_lies(tmp_pat
         assert playhead.load(found["cassette"]).id == found["run"]
 
 
+def test_an_empty_command_is_no_success(tmp_path: Path) -> None:
+    code, found, told = act(tmp_path, " \n")
+    assert (code, found, "::error::there is no command to record" in told) == (1, {}, True), told
+
+
 def test_a_rule_that_there_is_not_is_no_finding(tmp_path: Path) -> None:
     code, _, told = act(tmp_path, "true", FAIL_ON="nonsense")
     assert (code, "::error::the run could not be audited" in told) == (1, True), told

@@ -28,6 +28,31 @@ def test_two_runs_are_compared(ask, store):
     assert "### Differences" in ask("report", *runs, "--format", "md").out
 
 
+def test_its_data_is_what_the_other_commands_say(ask, store):
+    runs = [record_sample(store), record_sample(store, issue=7)]
+    found = ask("report", *runs, "--json").json
+    for run, told in zip(runs, found["runs"], strict=True):
+        shown = ask("show", run, "--json").json
+        assert (told["summary"], told["timeline"]) == (shown["run"], shown["timeline"])
+        assert told["verify"] == ask("verify", run, "--json").json
+        assert told["metrics"] == ask("stats", run, "--by", "model", "--json").json
+        assert told["lines"] == layout.timeline(layout.run_dir(store, run)).read_text().splitlines()
+    diff, audit = ask("diff", *runs, "--json").json, ask("audit", *runs, "--json").json
+    assert (diff.pop("problem"), audit.pop("failed")) == (None, {})
+    assert (found["diff"], found["audit"]) == (diff, audit)
+
+
+def test_what_goes_to_stdout_is_the_same_whatever_the_encoding_there(shell, store, record):
+    run = record(store, issue="é 😀 \u202e")
+    for form in ("html", "md"):
+        assert ask_ascii(shell, run, form) == shell("report", run, "--format", form).out
+    assert json.loads(ask_ascii(shell, run, "json")) == shell("report", run, "--format", "json").json
+
+
+def ask_ascii(shell, run, form):
+    return shell("report", run, "--format", form, env={"PYTHONIOENCODING": "ascii"}).out
+
+
 def test_bad_questions_are_refused(ask, sample):
     assert ask("report", sample, sample, sample).code == 2
     assert ask("report", sample, "--json", "--format", "md").code == 2

@@ -115,7 +115,7 @@ def _named(run: str, store: FileStore) -> str:
 def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bool) -> None:
     """Add what the repository says: where it is, the commit in full, and the runs that the commit names."""
     cwd, deadline = (repo or Path.cwd()).resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    there = git.repository(cwd, deadline) if cwd.is_dir() else None
+    there = git.history(cwd, deadline) if cwd.is_dir() else None
     if there is None:
         if repo is not None:
             raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
@@ -123,7 +123,7 @@ def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bo
             raise UsageError(f"not a commit: {commit!r}", hint="Outside of a repository, give all 40 digits of its id.")
         found.commit = commit or found.commit
         return
-    if commit is None and found.commit is None and guess:
+    if commit is None and found.commit is None and guess and not there.bare:
         state = git.status(cwd, [], deadline)
         found.commit, found.dirty = state.commit, state.changed is not None
     named = commit or found.commit

@@ -66,7 +66,7 @@ class Commits(msgspec.Struct):
 def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
     """Ask git for commits with one process; None where there is no repository. Raises GitFailed."""
     cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    found = git.repository(cwd, deadline) if cwd.is_dir() else None
+    found = git.history(cwd, deadline) if cwd.is_dir() else None
     if found is None:
         return None
     kept_max = _limits.IMPORT_FILE_BYTES_MAX

@@ -102,9 +102,9 @@ def remove_hook(repo: Path) -> Hook:
 def link(run_id: str, commit: str, repo: Path) -> Linked:
     """Add a note to a commit that names a run; what the note says already stays."""
     cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    if git.find_root(cwd) is None:
-        raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     try:
+        if git.history(cwd, deadline) is None:
+            raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
         (found,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:
         raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None

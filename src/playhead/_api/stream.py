@@ -111,7 +111,7 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
             "author": commit.author,
             "authored": commit.authored,
             "committed": commit.committed,
-            "time_us": moment_us(commit.committed),
+            "time_us": moment_us(commit.committed or commit.authored),
             "files": None if commit.shallow else len(commit.changes),
             "added": None if commit.shallow else sum(change.added or 0 for change in commit.changes),
             "removed": None if commit.shallow else sum(change.removed or 0 for change in commit.changes),

@@ -36,9 +36,9 @@ class Commit(msgspec.Struct):
     sha: str
     parents: list[str]
     author: str
-    authored: str
+    authored: str | None
     committer: str
-    committed: str
+    committed: str | None
     message: str
     note: str  # of `refs/notes/playhead`
     changes: list[Change]
@@ -111,7 +111,9 @@ def read(answer: bytes) -> list[Commit]:
 
 def _commit(sha: str, fields: list[str]) -> Commit:
     parents, author, authored, committer, committed, note, message = fields
-    return Commit(sha, parents.split(), author, authored, committer, committed, message.rstrip("\n"), note.strip(), [])
+    # Of a commit without a time git prints what it was asked for.
+    times = [None if time.startswith("%") else time for time in (authored, committed)]
+    return Commit(sha, parents.split(), author, times[0], committer, times[1], message.rstrip("\n"), note.strip(), [])
 
 
 def _change(entry: str, parts: Iterator[str]) -> Change:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from playhead import _limits
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         made = report(*found, events=args.events)
         told = {"html": as_page, "md": as_markdown}[form](made) if form != "json" else to_json(made.as_dict()) + "\n"
     if args.output in (None, "-"):
-        sys.stdout.write(told)
+        out.emit(made.as_dict()) if form == "json" else out.write_bytes(told.encode("utf-8", "replace"))
     else:
         with whole_file(Path(args.output)) as file:
             file.write(told.encode("utf-8", "replace"))
