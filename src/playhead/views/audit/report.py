@@ -18,8 +18,8 @@ def report(runs: Sequence[tuple[Verification, Watched]], *, together: bool = Tru
 
     What several of them attempted was attempted more than once; without `together` only where they are of one family.
     """
-    touched = {path for _, watched in runs for path in watched.touched}
-    found = [finding for _, watched in runs for finding in watched.findings(touched)]
+    seen = [watched.seen for _, watched in runs]
+    found = [finding for _, watched in runs for finding in watched.findings(seen)]
     families = None if together else _families([watched for _, watched in runs])
     found += repeated((attempt for _, watched in runs for attempt in watched.attempts()), families)
     place = {watched.run: number for number, (_, watched) in enumerate(runs)}
