@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import record_sample
 
+import playhead
 from playhead.store import layout
 
 
@@ -25,6 +26,18 @@ def test_two_runs_are_compared(ask, store):
     assert [run["id"] for run in found["runs"]] == runs
     assert found["diff"]["identical"] is False
     assert "### Differences" in ask("report", *runs, "--format", "md").out
+
+
+def test_what_a_run_and_its_baseline_did_is_not_done_twice(ask, store):
+    @playhead.tool(effects=["irreversible"])
+    def send(to: str) -> None: ...
+
+    runs = []
+    for _ in range(2):
+        with playhead.record("mails", store=store) as run:
+            send("bob")
+        runs.append(run.id)
+    assert ask("report", *runs, "--json").json["audit"]["counts"]["repeated"] == 0
 
 
 def test_bad_questions_are_refused(ask, sample):
