@@ -260,6 +260,15 @@ def test_who_wrote_a_file_was_not_seen_to_delete_it_and_a_folder_moves_with_all_
     assert delete.detail == "repo delete: folder2/, written: 2 files of the working tree, by whom was not seen"
 
 
+def test_what_another_program_was_seen_to_write_was_not_seen_to_be_written_in_this_one() -> None:
+    run, child, other = Told(), Told("run_b", origin={"run": "run_a", "mode": "child", "at": 0}), Told("run_c")
+    child.effect("file.written", "/repo/by child", mode="w")
+    other.effect("file.written", "/repo/by other", mode="w")
+    told_of = {"root": "/repo", "new": ["by child", "by other"]}
+    run.add("note.added", {"text": "files in the working tree: 2 new", "data": told_of})
+    assert [one.target for one in found("write", run, child, other) if one.run == "run_a"] == ["by other"]
+
+
 def test_a_replay_did_it_in_its_scratch_folder_until_it_left_its_tape() -> None:
     run = Told(origin={"run": "run_x", "mode": "resume", "at": 9})
     run.effect("file.written", "/repo/a", mode="w")

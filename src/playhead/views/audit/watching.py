@@ -36,7 +36,7 @@ _FILES = ("file.", "directory.", "link.", "mode.", "owner.", "times.")
 _MADE = ("directory.created", "file.created", "link.created")
 _UNSEEN_NETWORK = ("websocket", "grpc", "curl_cffi", "uvloop", "transport")  # sources of gaps
 _DONE = ("write", "delete", "process", "network", "secret")  # what a replay may only seem to do
-_CHILD = "child"  # the mode of the origin of a run that another started
+CHILD = "child"  # the mode of the origin of a run that another started
 _NOT_MADE = ("started_from", "range")  # how commits belong to a run that did not make them
 
 
@@ -175,12 +175,12 @@ class Watched:
         self.name = words(data.get("name"))
         self.origin = mapping(self._whole(data.get("origin"))) or None
         origin = mapping(self.origin)
-        parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == _CHILD else None
+        parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == CHILD else None
         self.spans.started_by = None if parent is None else parent.spans.opened_at(origin.get("at"))
         self.spans.opened(event)
         self._reality.began(self.origin)
         # As `playhead record` starts a run; a program that was started by another is recorded from inside alone.
-        self._by_program = data.get("agent") is None and origin.get("mode") != _CHILD
+        self._by_program = data.get("agent") is None and origin.get("mode") != CHILD
         git, entry = mapping(self._whole(data.get("git"))), mapping(self._whole(data.get("entrypoint")))
         root = words(git.get("root")) or ("" if parent is None else parent.places.root)
         self.places = Places(root, words(entry.get("cwd")))
