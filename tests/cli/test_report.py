@@ -7,6 +7,7 @@ import pytest
 from tests.cli.conftest import record_sample
 from tests.ledger.timelines import OTHER, RUN, finish, ledger
 
+import playhead
 from playhead.store import layout
 
 
@@ -51,6 +52,18 @@ def test_what_goes_to_stdout_is_the_same_whatever_the_encoding_there(shell, stor
 
 def ask_ascii(shell, run, form):
     return shell("report", run, "--format", form, env={"PYTHONIOENCODING": "ascii"}).out
+
+
+def test_what_a_run_and_its_baseline_did_is_not_done_twice(ask, store):
+    @playhead.tool(effects=["irreversible"])
+    def send(to: str) -> None: ...
+
+    runs = []
+    for _ in range(2):
+        with playhead.record("mails", store=store) as run:
+            send("bob")
+        runs.append(run.id)
+    assert ask("report", *runs, "--json").json["audit"]["counts"]["repeated"] == 0
 
 
 def test_bad_questions_are_refused(ask, sample):

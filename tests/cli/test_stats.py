@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import playhead
 from playhead.cli.chart import draw
+from playhead.cli.main import parser_of
 from playhead.cli.output import Output
 from playhead.cli.stats_text import table
 from playhead.store.price_list import PriceList
@@ -188,6 +190,18 @@ def test_csv_that_is_not_all_of_it_says_so_beside_it(ask, store):
     cut, whole = ask("stats", "--csv", "-n", "1"), ask("stats", "--csv", "-n", "0")
     assert (len(cut.out.splitlines()), "1 more: `-n 0` for all." in cut.err) == (2, True)
     assert (len(whole.out.splitlines()), whole.err) == (3, "")
+
+
+@pytest.mark.parametrize("command", [["stats", "--csv"], ["query", "SELECT name FROM calls", "--csv"]])
+def test_csv_is_exact_in_a_pipe_and_acts_on_no_terminal(ask, store, command):
+    record(store, "hostile", ("\x1b[31mred",))
+    assert "\x1b[31mred" in ask(*command).out
+    screen = io.StringIO()
+    name, *rest = command
+    answer = importlib.import_module(f"playhead.cli.commands.{name}").run
+    assert answer(parser_of(name).parse_args(rest), Output(stdout=screen, terminal=True)) == 0
+    assert "\\x1b[31mred" in screen.getvalue()
+    assert "\x1b" not in screen.getvalue()
 
 
 def test_a_chart_fits_a_narrow_terminal(monkeypatch):

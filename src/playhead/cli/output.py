@@ -115,6 +115,13 @@ class Output:
         """Write exact bytes to stdout."""
         self.binary.write(data)
 
+    def write_exactly(self, told: str) -> None:
+        """Write text as it is; a terminal is shown escapes for what it would act on."""
+        if self.terminal:
+            self.stdout.write(clean(told))
+        else:
+            self.write_bytes(told.encode("utf-8", "backslashreplace"))
+
     @property
     def binary(self) -> BinaryIO:
         """Return stdout for exact bytes, after what was written as text."""

@@ -238,6 +238,37 @@ def test_commits_and_what_changed_unseen_in_the_working_tree_are_writes() -> Non
     assert [one.target for one in found("delete", run)] == ["old"]
 
 
+def test_who_wrote_a_file_was_not_seen_to_delete_it_and_a_folder_moves_with_all_that_is_in_it() -> None:
+    run = Told()
+    run.effect("file.written", "/repo/written", mode="w")
+    run.effect("file.deleted", "/repo/deleted")
+    run.effect("file.renamed", "/repo/folder", to="/repo/moved")
+    run.effect("file.deleted", "/repo/staged")
+    run.effect("directory.created", "/repo/made")
+    told_of = {
+        "root": "/repo",
+        "files": ["deleted", "moved/a/b"],
+        "new": ["moved/c", "movedbut", "made/by sh"],
+        "undone": ["staged", "restored"],
+        "gone": ["written", "folder/a/b", "folder/c", "folder2/"],
+    }
+    run.add("note.added", {"text": "files in the working tree: 4 changed, 2 undone, 4 gone", "data": told_of})
+    write, delete = found("write", run)[-1], found("delete", run)[-1]
+    assert write.detail == (
+        "repo write: deleted, made/by sh, movedbut, restored: 4 files of the working tree, by whom was not seen"
+    )
+    assert delete.detail == "repo delete: folder2/, written: 2 files of the working tree, by whom was not seen"
+
+
+def test_what_another_program_was_seen_to_write_was_not_seen_to_be_written_in_this_one() -> None:
+    run, child, other = Told(), Told("run_b", origin={"run": "run_a", "mode": "child", "at": 0}), Told("run_c")
+    child.effect("file.written", "/repo/by child", mode="w")
+    other.effect("file.written", "/repo/by other", mode="w")
+    told_of = {"root": "/repo", "new": ["by child", "by other"]}
+    run.add("note.added", {"text": "files in the working tree: 2 new", "data": told_of})
+    assert [one.target for one in found("write", run, child, other) if one.run == "run_a"] == ["by other"]
+
+
 def test_a_replay_did_it_in_its_scratch_folder_until_it_left_its_tape() -> None:
     run = Told(origin={"run": "run_x", "mode": "resume", "at": 9})
     run.effect("file.written", "/repo/a", mode="w")

@@ -94,7 +94,7 @@ def _answer(columns: list[str], rows: list[tuple[Any, ...]], args: argparse.Name
 
         table = io.StringIO(newline="")
         write_rows(table, [columns, *rows])
-        out.write_bytes(table.getvalue().encode("utf-8", "backslashreplace"))
+        out.write_exactly(table.getvalue())
     elif out.terminal and len(columns) * 8 > out.width:  # a table this wide would be unreadable: a record for each row
         wide = max(map(len, columns))
         for number, row in enumerate(rows, 1):

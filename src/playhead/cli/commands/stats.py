@@ -122,7 +122,7 @@ def _write_csv(found: Metrics, out: Output) -> None:
     columns = list(_flat(new_group(None, found.by).as_dict()))
     table = io.StringIO(newline="")
     write_rows(table, [[found.by, *columns[1:]], *([row[column] for column in columns] for row in flat)])
-    out.write_bytes(table.getvalue().encode("utf-8", "backslashreplace"))
+    out.write_exactly(table.getvalue())
     if found.left_out:  # which the lines themselves cannot say
         out.warn(f"{found.left_out:,} more: `-n 0` for all.")
 

@@ -38,12 +38,12 @@ class Places:
         parts = path.split("/")
         if ".playhead" in parts[:-1]:
             return "record"
-        if "__pycache__" in parts or path.endswith(".pyc"):
+        if "__pycache__" in parts:
             return "cache"
         if path in _DEVICES or path.startswith("/dev/pts/"):
             return "device"
         if self._root and path.startswith(self._root):
-            return "git" if path.startswith(f"{self._root}.git/") else "repo"
+            return "git" if ".git" in path[len(self._root) :].split("/") else "repo"
         if self._folder and path.startswith(self._folder):
             return "here"
         return "temporary" if path.startswith(_TEMPORARY) else "elsewhere"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from playhead.ledger.verify import Verification
 from playhead.views.audit.findings import RULES, Audit, AuditedRun
 from playhead.views.audit.repeats import repeated
-from playhead.views.audit.watching import Watched
+from playhead.views.audit.unseen import Seen
+from playhead.views.audit.watching import CHILD, Watched
 from playhead.views.points import mapping, words
 
 _ORDER = {rule: number for number, rule in enumerate(RULES)}
@@ -18,9 +19,13 @@ def report(runs: Sequence[tuple[Verification, Watched]], *, together: bool = Tru
 
     What several of them attempted was attempted more than once; without `together` only where they are of one family.
     """
-    touched = {path for _, watched in runs for path in watched.touched}
-    found = [finding for _, watched in runs for finding in watched.findings(touched)]
-    families = None if together else _families([watched for _, watched in runs])
+    every = [watched for _, watched in runs]
+    programs = _families(every, lambda mode: mode == CHILD)
+    seen: dict[str, list[Seen]] = {}
+    for watched in every:
+        seen.setdefault(programs[watched.run], []).append(watched.seen)
+    found = [finding for watched in every for finding in watched.findings(seen[programs[watched.run]])]
+    families = None if together else _families(every, lambda mode: True)
     found += repeated((attempt for _, watched in runs for attempt in watched.attempts()), families)
     place = {watched.run: number for number, (_, watched) in enumerate(runs)}
     found.sort(key=lambda one: (_ORDER[one.rule], place[one.run], one.seq))
@@ -28,9 +33,12 @@ def report(runs: Sequence[tuple[Verification, Watched]], *, together: bool = Tru
     return Audit([_about(*one) for one in runs], found, decisions)
 
 
-def _families(runs: Sequence[Watched]) -> dict[str, str]:
-    """Return for each run the first one that it comes from, by whichever way."""
-    above = {watched.run: words(mapping(watched.origin).get("run")) for watched in runs}
+def _families(runs: Sequence[Watched], counts: Callable[[str], bool]) -> dict[str, str]:
+    """Return for each run the first one that it comes from, by ways of these modes."""
+    above = {}
+    for watched in runs:
+        origin = mapping(watched.origin)
+        above[watched.run] = words(origin.get("run")) if counts(words(origin.get("mode"))) else ""
     out = {}
     for run in above:
         first, passed = run, {run}

@@ -26,6 +26,7 @@ from playhead.views.audit.redactions import Redactions, marks
 from playhead.views.audit.repeats import Attempt
 from playhead.views.audit.standing import Decisions
 from playhead.views.audit.undeclared import undeclared
+from playhead.views.audit.unseen import Seen, unseen_changes
 from playhead.views.points import mapping, words
 from playhead.views.spans import command_line
 from playhead.views.starts import Starts
@@ -35,9 +36,8 @@ _FILES = ("file.", "directory.", "link.", "mode.", "owner.", "times.")
 _MADE = ("directory.created", "file.created", "link.created")
 _UNSEEN_NETWORK = ("websocket", "grpc", "curl_cffi", "uvloop", "transport")  # sources of gaps
 _DONE = ("write", "delete", "process", "network", "secret")  # what a replay may only seem to do
-_CHILD = "child"  # the mode of the origin of a run that another started
+CHILD = "child"  # the mode of the origin of a run that another started
 _NOT_MADE = ("started_from", "range")  # how commits belong to a run that did not make them
-_NAMED_MAX = 5  # files that are named in one sentence
 
 
 class Watched:
@@ -54,7 +54,7 @@ class Watched:
         self.origin: dict[str, Any] | None = None
         self.spans = Spans(run)
         self.places = Places()
-        self.touched: set[str] = set()  # files that this run was seen to write or delete
+        self.seen = Seen()  # to write and to delete which files
         self._resolve = resolve
         self._others = others or {}
         self._starts = Starts(resolve)
@@ -111,9 +111,10 @@ class Watched:
         """Return what policies decided."""
         return self._decisions.all()
 
-    def findings(self, touched: Collection[str]) -> list[Finding]:
-        """Return all that was found in this run alone; `touched` are files that any run of the audit was seen to."""
-        acts = [*joined(self._acts.values()), *self._unseen_changes(touched)]
+    def findings(self, seen: Collection[Seen]) -> list[Finding]:
+        """Return all that was found in this run alone; `seen` is what all runs of the audit were seen to do."""
+        unseen = [] if self._tree is None else unseen_changes(*self._tree, seen)
+        acts = [*joined(self._acts.values()), *unseen]
         found = [self._finding(act) for act in acts]
         return [*found, *undeclared(self.run, acts, self._claims, self._is_real), *self._redactions.findings(self.run)]
 
@@ -152,28 +153,6 @@ class Watched:
             real=real,
         )
 
-    def _unseen_changes(self, touched: Collection[str]) -> list[Act]:
-        """Return what changed in the working tree and nobody was seen to do: a program that is no Python, a person."""
-        if self._tree is None:
-            return []
-        event, told = self._tree
-        root = words(told.get("root")).rstrip("/")
-        sorts = {"write": ("files", "altered", "undone", "new"), "delete": ("gone",)}
-        out = []
-        for rule, names in sorts.items():
-            lists = [told.get(name) for name in names]
-            every = [words(name) for one in lists if isinstance(one, list) for name in one]
-            unseen = sorted({name for name in every if f"{root}/{name}" not in touched})
-            if not unseen:
-                continue
-            more = f" and {len(unseen) - _NAMED_MAX} more" if len(unseen) > _NAMED_MAX else ""
-            several = f"{text.several(len(unseen), 'file')} of the working tree"
-            detail = f"repo {rule}: {', '.join(unseen[:_NAMED_MAX])}{more}: {several}, by whom was not seen"
-            severity = "low" if rule == "write" else "medium"
-            out.append(Act(rule=rule, what="file.changed", target=unseen[0], severity=severity, detail=detail,
-                           lane=event.lane, count=len(unseen), seqs=[event.seq]))  # fmt: skip
-        return out
-
     # Events.
 
     def _add(self, event: Event, act: Act, *, by: Any = None, own: str | None = None, times: Any = None) -> Act:
@@ -196,12 +175,12 @@ class Watched:
         self.name = words(data.get("name"))
         self.origin = mapping(self._whole(data.get("origin"))) or None
         origin = mapping(self.origin)
-        parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == _CHILD else None
+        parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == CHILD else None
         self.spans.started_by = None if parent is None else parent.spans.opened_at(origin.get("at"))
         self.spans.opened(event)
         self._reality.began(self.origin)
         # As `playhead record` starts a run; a program that was started by another is recorded from inside alone.
-        self._by_program = data.get("agent") is None and origin.get("mode") != _CHILD
+        self._by_program = data.get("agent") is None and origin.get("mode") != CHILD
         git, entry = mapping(self._whole(data.get("git"))), mapping(self._whole(data.get("entrypoint")))
         root = words(git.get("root")) or ("" if parent is None else parent.places.root)
         self.places = Places(root, words(entry.get("cwd")))
@@ -323,7 +302,7 @@ class Watched:
             self._made.add(target)
         elif what == "file.renamed" and target in self._made:
             self._made.add(act.target)
-        self.touched |= {target, act.target}
+        self.seen.take(what, target, act.target)
         by = None if what == "file.written" else act.detail  # which says from where, to which mode, to whom
         self._add(event, act, by=by, times=detail.get("times"))
 
