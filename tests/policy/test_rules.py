@@ -87,6 +87,13 @@ def test_tricks_with_hosts_do_not_slip_through(tmp_path: Path) -> None:
         assert decide(found, "net.connect", url).decision == "allow", url
 
 
+def test_a_star_means_sockets_of_this_machine_too(tmp_path: Path) -> None:
+    for socket in ("unix:/run/x", "unix:@x"):
+        assert decide(rules(tmp_path, "net.connect", allow=["*"]), "net.connect", socket).decision == "allow"
+        denied = rules(tmp_path, "net.connect", allow=["unix:*"], deny=["*"])
+        assert decide(denied, "net.connect", socket).rule == "net.connect deny *"
+
+
 def test_a_command_is_looked_up_before_it_is_decided(tmp_path: Path) -> None:
     found = rules(tmp_path, "process.exec", allow=["echo *"])
     assert [decide(found, "process.exec", command).decision for command in ("echo hi", "ls", "it's", "")] == [

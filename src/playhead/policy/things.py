@@ -23,10 +23,10 @@ class Thing(NamedTuple):
     def fits(self, pattern: str, *, any_case: bool) -> bool:
         """Say whether a pattern means it; in any case where it forbids."""
         if self.names:
-            is_socket = self.capability == "net.connect"
-            return (not is_socket or pattern.startswith(hosts.UNIX)) and self._is_at(
-                pattern.removeprefix(hosts.UNIX) if is_socket else pattern, any_case
-            )
+            if self.capability != "net.connect":
+                return self._is_at(pattern, any_case)
+            is_path = pattern.startswith(hosts.UNIX)
+            return pattern == "*" or (is_path and self._is_at(pattern.removeprefix(hosts.UNIX), any_case))
         if self.host is not None:
             return hosts.fits_host(pattern, self.host, forbids=any_case)
         if self.capability == "process.exec":
