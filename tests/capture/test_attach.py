@@ -183,11 +183,33 @@ def test_a_python_that_a_python_starts_is_a_child_run_from_its_first_event_on(
     assert_whole(found["program"])
     first = next(iter(found["program"].events()))
     called = [event.seq for event in found["outer"].events() if event.kind == "process.started"][1:]
-    at = {"at": called[0]} if start.startswith("subprocess") else {}  # the others take the environment as it is
+    at = called[0] if called else 0  # what is no call is told by the span that it was started in: here the run
     origin = first.data["origin"]
     assert origin.pop("pid") > 0
-    assert origin == {"run": found["outer"].id, "mode": "child", **at}
+    assert origin == {"run": found["outer"].id, "mode": "child", "at": at}
     assert first.data["entrypoint"]["argv"][-1] == "inner"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "os.system(' '.join(argv))",
+        "os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)",
+        "os.spawnv(os.P_WAIT, argv[0], argv)",
+        "os.waitpid(os.fork() or os.execv(argv[0], argv), 0)",
+    ],
+)
+def test_what_a_python_does_that_a_tool_started_in_any_way_is_the_tool_s_doing(
+    store: Path, tmp_path: Path, start: str
+) -> None:
+    inner = tmp_path / "inner.py"
+    inner.write_text("open('made.txt', 'w').close()")
+    start = (
+        f"import os, sys, playhead\nargv = [sys.executable, {str(inner)!r}]\n@playhead.tool\ndef go(): {start}\ngo()"
+    )
+    assert launched(store, python(start))[0] == 0
+    found = playhead.audit(runs(store).values())
+    assert any("go declares nothing, and wrote" in one.detail for one in found.findings), found.findings
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from playhead.store.disk import out_of_the_way
 from playhead.testing import ScriptedProvider
 
 ROOT_SPAN = "0"
+TRUE = str(shutil.which("true"))
 
 
 def observed(reference: str = "@last") -> list[Any]:
@@ -165,6 +166,10 @@ def _with_dir_fd() -> None:
         (lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0), [("process.started", "/bin/true")]),
         (lambda: subprocess.run(["/bin/true"], close_fds=False, check=True), [("process.started", "/bin/true")]),
         (lambda: subprocess.run("true", shell=True, check=True), [("process.started", "/bin/sh")]),
+        *(
+            (functools.partial(subprocess.run, ["true"], env=variables, check=True), [("process.started", TRUE)])
+            for variables in (None, os.environ, os.environb, {"PATH": os.environ["PATH"]})
+        ),
         (lambda: os.environ.pop("HOME"), [("environment.changed", "HOME")]),
         (lambda: os.environ.update(HOME=os.environ["HOME"]), []),
     ],

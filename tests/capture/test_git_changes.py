@@ -54,8 +54,8 @@ def test_changes_committed_or_not_are_in_one_diff_that_applies_to_what_was_there
     (tree / "notes").mkdir()
     (tree / "notes" / "x").write_text("untracked")
     changes = since(start)
-    assert (changes.files, changes.new) == (["a.txt", "b.txt", "new.txt"], ["notes/x"])
-    assert changes.told() == "files in the working tree: 3 changed, 1 new"
+    assert (changes.files, changes.gone, changes.new) == (["a.txt", "new.txt"], ["b.txt"], ["notes/x"])
+    assert changes.told() == "files in the working tree: 2 changed, 1 new, 1 gone"
     assert changes.diff is not None
     git(tree, "stash", "-qu")
     git(tree, "checkout", "-q", str(start.commit))
@@ -65,6 +65,22 @@ def test_changes_committed_or_not_are_in_one_diff_that_applies_to_what_was_there
     assert (tree / "new.txt").read_text() == "staged\n"
     assert not (tree / "b.txt").exists()
     assert (tree / "notes" / "x").read_text() == "untracked"
+
+
+def test_files_that_git_knows_and_that_are_gone_are_told_apart_from_those_that_changed(tree: Path) -> None:
+    (tree / "a.txt").write_text("changed before\n")
+    (tree / "b.txt").unlink()
+    (tree / "empty").touch()
+    (tree / "binary").write_bytes(b"\0" * 99 + b"\ndeleted file mode 100644\n")
+    git(tree, "add", "empty", "binary")
+    git(tree, "commit", "-qm", "more", "empty", "binary")
+    start = now(tree)
+    for name in ("a.txt", "c.txt", "empty"):
+        (tree / name).unlink()
+    git(tree, "commit", "-qm", "gone", "empty")
+    (tree / "binary").write_bytes(b"\0")
+    changes = since(start)
+    assert (changes.files, changes.gone, changes.mixed) == (["binary"], ["a.txt", "c.txt", "empty"], ["a.txt"])
 
 
 def test_what_differed_before_is_told_apart_from_what_the_program_did(tree: Path) -> None:
@@ -82,6 +98,14 @@ def test_what_differed_before_is_told_apart_from_what_the_program_did(tree: Path
     assert b"moved" not in changes.diff
     git(tree, "checkout", "-q", "a.txt")
     assert since(start).undone == ["a.txt"]
+
+
+def test_what_was_renamed_is_gone_by_its_old_name(tree: Path) -> None:
+    git(tree, "rm", "-q", "c.txt")  # before, and none of the program's doing
+    start = now(tree)
+    git(tree, "mv", "a.txt", "moved name.txt")
+    changes = since(start)
+    assert (changes.files, changes.gone) == (["moved name.txt"], ["a.txt"])
 
 
 def test_a_repository_without_a_commit_is_compared_with_nothing(tmp_path: Path) -> None:

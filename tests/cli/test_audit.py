@@ -15,7 +15,7 @@ from playhead.capture.record import Record
 from playhead.cli.audit_markdown import code
 from playhead.views.audit.findings import RULES
 
-TARGET = f"/etc/<script>alert('x')</script> | `code` @bob https://evil.example {HOSTILE}"
+TARGET = f"/etc/<script>alert('x')</script> | `code` @bob [a](https://evil.example) {HOSTILE}"
 
 
 @playhead.tool(effects=["read"])
@@ -128,6 +128,28 @@ def test_runs_are_chosen_as_in_ls(ask, audited):
     assert re.search(rf"  medium  {audited[:16]}\w* event \d+  file write", several)
 
 
+def test_what_unrelated_runs_did_is_done_twice_only_where_they_are_named_together(ask, store):
+    @playhead.tool(effects=["irreversible"])
+    def send(to: str) -> None: ...
+
+    ids = []
+    for origin in (None, None, {"mode": "resume"}):
+        made = origin and {"run": ids[0], "at": 2, **origin}
+        with Record("daily", store=store, origin=made) as run:
+            if made is not None:
+                playhead.note("past the tape", data={"left_tape": 2, "whole": True})
+            send("bob")
+        ids.append(run.id)
+
+    def attempts(*asked: str) -> list[list[str]]:
+        found = ask("audit", *asked, "--rule", "repeated", "--json").json["findings"]
+        return [[one["run"] for one in each["attempts"]] for each in found]
+
+    assert attempts(*ids[:2]) == [ids[:2]]
+    assert attempts("--all") == [[ids[0], ids[2]]]
+    assert attempts("--name", "daily") == [[ids[0], ids[2]]]
+
+
 def test_an_altered_record_is_told_first_and_audited_as_far_as_it_can_be_read(ask, audited, store, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(store / "runs" / audited, copy)
@@ -161,6 +183,16 @@ def test_programs_that_a_run_started_are_audited_with_it(ask, audited, store):
     assert [(one["name"], one["origin"] is None) for one in found["runs"]] == [("fix-login", True), ("child", False)]
     assert child.id in ask("audit", audited).out
     assert len(ask("audit", audited, "--no-children", "--json").json["runs"]) == 1
+
+
+def test_what_a_child_did_is_its_tools_doing_whichever_is_named_first(ask, audited, store):
+    at = seq_of(audited, "tool.called")
+    with Record("child", store=store, origin={"run": audited, "mode": "child", "at": at}) as child:
+        child.record("effect.observed", {"what": "file.deleted", "target": "/etc/hosts"})
+    for named in ([audited, child.id], [child.id, audited]):
+        found = ask("audit", *named, "--rule", "undeclared", "--json").json
+        assert [one["run"] for one in found["runs"]] == named
+        assert "tool look declares read, and deleted /etc/hosts" in [one["detail"] for one in found["findings"]]
 
 
 def test_a_cassette_is_audited_and_a_copy_of_a_run_counts_once(ask, audited, tmp_path):
@@ -238,7 +270,7 @@ def test_sarif_has_what_the_schema_requires_and_points_to_the_line(ask, audited,
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
-        assert isinstance(result["message"]["text"], str)
+        assert "](" not in result["message"]["text"]  # which is a link
         (place,) = result["locations"]
         physical = place["physicalLocation"]
         assert physical["artifactLocation"]["uri"] == f".playhead/runs/{audited}/timeline.jsonl"

@@ -193,6 +193,25 @@ def test_a_store_that_was_named_and_is_not_there_is_a_usage_error(shell, words, 
     assert "there is no store at" in said.err
 
 
+@pytest.mark.parametrize("words", ["ls", "stats", "log", "query runs"])
+def test_a_folder_that_is_no_store_is_a_usage_error_and_left_as_it_is(shell, words, tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "agent.py").write_text("")
+    (tmp_path / ".playhead" / "runs").mkdir(parents=True)
+    said = shell(*words.split(), "--store", str(folder))
+    assert (said.code, "is not a store" in said.err) == (2, True)
+    assert f"--store {tmp_path / '.playhead'}" in shell(*words.split(), "--store", str(tmp_path)).err
+    assert [path.name for path in folder.iterdir()] == ["agent.py"]
+
+
+def test_asking_leaves_nothing_in_an_empty_folder(shell, tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    assert shell("ls", "--store", str(folder)).code == 0
+    assert not any(folder.iterdir())
+
+
 @pytest.mark.parametrize(
     "words",
     [["show", b"\xff"], ["ls", "--name", b"\xff"], ["ls", "--limit", "9" * 20], ["show", "@last~" + "9" * 20], ["ls", "--tag", b"\xff"]],

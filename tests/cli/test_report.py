@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import record_sample
+from tests.ledger.timelines import OTHER, RUN, finish, ledger
 
 from playhead.store import layout
 
@@ -57,3 +58,28 @@ def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample
     assert found["lines"][6] == "\ufffd not <b>JSON"
     assert found["timeline"]
     assert max(row["seq"] for row in found["timeline"]) < 6
+
+
+ALIEN = [
+    ("artifact.created", {"name": ["a"], "digest": "0" * 64}),
+    ("ambient.read", {"packed": 5, "reads": True}),
+    ("model.invoked", {"request": {"$extends": "99#/request", "keep": 1, "then": []}}),
+    ("tool.called", {"name": "t", "input": {"$blob": "no digest"}}),
+    ("tool.called", {"name": "t", "input": {"$same": "99#/input"}}),
+]
+
+
+def test_what_no_playhead_writes_is_reported_and_compared_too(ask, store):
+    for run in (RUN, OTHER):
+        writer, log, _ = ledger(run)
+        writer.append("run.started", b'{"input":{"payload":1}}', opens=True)
+        for kind, data in ALIEN:
+            writer.append(kind, json.dumps(data).encode(), parent="0", opens=kind != "artifact.created")
+        finish(writer)
+        path = layout.timeline(layout.run_dir(store, run))
+        path.parent.mkdir(parents=True)
+        path.write_bytes(bytes(log.buffer))
+    for runs in ([RUN], [RUN, OTHER]):
+        for form in ("html", "md", "json"):
+            said = ask("report", *runs, "--format", form, "-o", "a")
+            assert (said.code, said.err) == (0, "")

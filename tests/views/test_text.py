@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.event.plain import text_mark
 from playhead.views import text
+from playhead.views.points import words
 
-marks = ["$blob", "$same", "$dict", "$tuple", "$object", "$error", "$as", "$enum"]
+marks = ["$str", "$blob", "$same", "$dict", "$tuple", "$object", "$error", "$as", "$enum"]
 names = st.text() | st.sampled_from(marks)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -76,6 +78,13 @@ def test_marks_are_said_in_words_and_nothing_is_loaded():
     assert text.short({"$object": "app.Point", "fields": {"x": 1}}, 80) == "Point(x=1)"
     assert text.short({"$same": "3#/a"}, 80) == "<as in 3#/a>"
     assert text.short({"$same": "3#/a"}, 80, lambda value: "found") == '"found"'
+
+
+def test_text_that_is_no_unicode_is_said_with_escapes_for_what_is_none():
+    mark = text_mark("f\udcff.txt")
+    assert text.short(mark, 60) == '"f\\udcff.txt"'
+    assert words(text_mark("/x/" * 100 + "\udcff")) == "/x/" * 100 + "\\udcff"
+    assert text.short({"$str": "no base64!"}, 60) == '"no base64!"'
 
 
 def test_arguments_are_said_by_name():

@@ -40,18 +40,19 @@ def audit_all(
     store: str | Path | None = None,
     *,
     children: bool = True,
+    together: bool = True,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> Audit:
-    """Audit every run that references name, in a store; `progress` is told of each one that is done."""
-    found: dict[tuple[str, str | None], tuple[Verification, Watched]] = {}  # by id and head: a copy is the same run
-    places: list[Path | None] = []
-    known: dict[str, Watched] = {}
+    """Audit every run that references name, in a store; `progress` is told of each one that is verified.
+
+    What several of them attempted was attempted more than once; without `together` only where they are of one family.
+    """
+    found: dict[tuple[str, str | None], tuple[Verification, Run]] = {}  # by id and head: a copy is the same run
+    known: set[str] = set()
 
     def take(verified: Verification, run: Run) -> None:
-        if (run.id, verified.head) not in found:
-            known[run.id] = watched = _watched(run, known)
-            found[run.id, verified.head] = verified, watched
-            places.append(run.path)
+        found.setdefault((run.id, verified.head), (verified, run))
+        known.add(run.id)
 
     for reference in runs:
         for verified, run in _verified(reference, store):
@@ -62,9 +63,12 @@ def audit_all(
         progress(1)
     if not found:
         raise UsageError("there is no run to audit", hint="Name one or more: `playhead audit @last`.")
-    told = report(list(found.values()))
-    for about, place in zip(told.runs, places, strict=True):
-        about.timeline = None if place is None else str(layout.timeline(place))
+    watched = _all_watched([run for _, run in found.values()])
+    told = report(
+        [(verified, one) for (verified, _), one in zip(found.values(), watched, strict=True)], together=together
+    )
+    for about, (_, run) in zip(told.runs, found.values(), strict=True):
+        about.timeline = None if run.path is None else str(layout.timeline(run.path))
     return told
 
 
@@ -87,6 +91,15 @@ def _children(run: Run) -> list[Run]:
             out += new
             parents += new
     return [Run(run.store, id) for id in out]
+
+
+def _all_watched(runs: list[Run]) -> list[Watched]:
+    """Take in every run: first those whose programs may have started the others, which are older."""
+    known: dict[str, Watched] = {}
+    out: dict[int, Watched] = {}
+    for at in sorted(range(len(runs)), key=lambda at: runs[at].id):
+        known[runs[at].id] = out[at] = _watched(runs[at], known)
+    return [out[at] for at in range(len(runs))]
 
 
 def _watched(run: Run, others: dict[str, Watched]) -> Watched:

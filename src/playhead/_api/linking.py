@@ -27,7 +27,12 @@ fi
 case $run in
   *[!0-9a-z_]*) ;;
   run_??????????????????????????)
-    git interpret-trailers --in-place --if-exists addIfDifferent --trailer "{git_log.TRAILER}: $run" "$1" ;;
+    # An empty message stops a commit, so it gets no line; one that waits for an editor ($2 is empty) is empty yet.
+    if [ -n "${{2:-}}" ] && [ -n "$(git stripspace --strip-comments < "$1")" ]; then
+      [ -z "$(tail -c 1 "$1")" ] || echo >> "$1" # without its end of line, that of a merge would go on in the trailer
+      git -c trailer.separators=: interpret-trailers --in-place --if-missing add --if-exists addIfDifferent \
+        --trailer "{git_log.TRAILER}: $run" "$1"
+    fi ;;
 esac
 exit 0 # a commit is never stopped by this
 """

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from playhead import _launched
 from playhead._ids import is_run_id
-from playhead.capture import audit, telling
+from playhead.capture import audit, scope, telling
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
@@ -38,7 +38,7 @@ class Handed(NamedTuple):
     plan: str  # of a replay: the file that says what to answer with; empty where the program meets the world
     held: str  # not empty where a policy is enforced: a Python that cannot attach does not run
     packages: tuple[str, ...]
-    at: str = ""  # the span of the process in the run that it was started from; empty where that is not recorded
+    at: str = ""  # the span in the run by which it was started, or else in which; empty where that is not known
 
     @classmethod
     def read(cls, folder: str, fields: Sequence[str]) -> Handed:
@@ -90,24 +90,36 @@ def pass_on(handed: Handed) -> None:
     """Let every program that is started from now on have this."""
     global _now
     first, _now = _now is None, handed
-    _put(())
+    _put(handed)
     if first:
         for event in _BY_C:
-            audit.listen(event, _put)
+            audit.listen(event, _put_here)
         for name, make in (("execve", _execve), ("posix_spawn", _posix_spawn), ("posix_spawnp", _posix_spawn)):
             if hasattr(os, name):
                 _patches.replace(os, name, make)
         _watch.install()
 
 
-def _put(_: tuple[Any, ...]) -> None:
-    """Put it into the environment of the process, and not into `os.environ`; again before C hands that on.
+def _put(handed: Handed) -> None:
+    """Put it into the environment of the process, and not into `os.environ`."""
+    for name, value in handed.variables(os.environ).items():
+        os.putenv(name, value)
 
-    The program may have set one of the variables meanwhile.
-    """
+
+def _put_here(_: tuple[Any, ...]) -> None:
+    """Put it there again before C hands that on: the program may have set one of the variables meanwhile."""
     if _now is not None:
-        for name, value in _now.variables(os.environ).items():
-            os.putenv(name, value)
+        _put(_here(_now))
+
+
+def _here(handed: Handed) -> Handed:
+    """Return what is handed on, with the span of what this thread is starting, or else the one that it is in."""
+    if starting.at is not None:
+        run, span = starting.at
+    else:
+        where = scope.opened()
+        run, span = ("", None) if where is None else (where.recording.id, where.span)
+    return handed._replace(at=span or "") if run == handed.parent else handed
 
 
 def passing_on() -> bool:
@@ -120,7 +132,7 @@ def stop() -> None:
     global _now
     if _now is not None:
         for event in _BY_C:
-            audit.unlisten(event, _put)
+            audit.unlisten(event, _put_here)
     _now = None
     for name in ("PYTHONPATH", SEED, VARIABLE, *_launched.variables):
         if name in os.environ:
@@ -140,10 +152,7 @@ def completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if _now is None or _has_all(texts, _now):
         return environment
     ours = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
-    handed, at = _now, starting.at
-    if at is not None and at[0] == handed.parent:
-        handed = handed._replace(at=at[1] or "")
-    return {**ours, **texts, **handed.variables(texts)}
+    return {**ours, **texts, **_here(_now).variables(texts)}
 
 
 def _has_all(environment: Mapping[str, str], handed: Handed) -> bool:

@@ -19,6 +19,8 @@ from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.event.kinds import TREE_CHANGED
 
 _RENAMED = re.compile(rb"^rename to (.*)$", re.MULTILINE)
+_RENAMED_FROM = re.compile(rb"^rename from (.*)$", re.MULTILINE)
+_DELETED = re.compile(rb"^deleted file mode ", re.MULTILINE)
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 
 
@@ -27,9 +29,10 @@ class Changes:
     """What is different: `diff` holds each file in full against the commit that was there first.
 
     `mixed` are files that differed from it before and differ in another way now: their part of the diff holds both.
-    `undone` are files that differed before and do not now. `new`, `altered` and `gone` are files that git does not
-    know; of a new or altered one the diff holds all of it. `binary` are those of them that hold no text, and `omitted`
-    those that are too large or could not be read: of both the diff says nothing.
+    `undone` are files that differed before and do not now. `gone` are files that are not there any more, by the
+    old name where there is a new one. `new` and
+    `altered` are files that git does not know; of one the diff holds all of it. `binary` are those of them that hold no
+    text, and `omitted` those that are too large or could not be read: of both the diff says nothing.
     """
 
     diff: bytes | None = None
@@ -81,6 +84,7 @@ def since(start: GitState, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude:
     except GitFailed as failure:
         return Changes(problem=str(failure))
     new, altered, gone = _unknown(start, end)
+    gone = sorted({*gone, *tracked.pop("gone", ())})
     room = _limits.GIT_DIFF_BYTES_MAX - len(diff)
     files = [name for name in sorted({*new, *altered}) if not name.endswith("/")]
     added = git_untracked.added(start.root, files, room, deadline)
@@ -108,7 +112,11 @@ def _tracked(start: GitState, end: Status, rest: list[str], deadline: float) -> 
     before, after = _sections(start.diff or b""), _sections(now.kept)
     touched = {name: section for name, section in after.items() if before.get(name) != section}
     mixed, undone = sorted(set(touched) & set(before)), sorted(set(before) - set(after))
-    return b"".join(touched.values()), {"files": sorted(touched), "mixed": mixed, "undone": undone}
+    deleted = {name for name, section in touched.items() if _DELETED.search(_head(section))}
+    moved = {found[1] for section in touched.values() if (found := _RENAMED_FROM.search(_head(section)))}
+    gone = deleted | {name.decode("utf-8", "surrogateescape") for name in moved}
+    told = {"files": sorted(set(touched) - gone), "gone": gone, "mixed": mixed, "undone": undone}
+    return b"".join(touched.values()), told
 
 
 def _unknown(start: GitState, end: Status) -> tuple[list[str], list[str], list[str]]:
@@ -139,9 +147,14 @@ def _sections(diff: bytes) -> dict[str, bytes]:
     return {_name(part): part for part in parts}
 
 
+def _head(section: bytes) -> bytes:
+    """Return what stands before the first lines of the file."""
+    return section.partition(b"\n@@")[0]
+
+
 def _name(section: bytes) -> str:
     """Return the name of the file; where it was not renamed, both names of the first line are the same."""
-    renamed = _RENAMED.search(section.partition(b"\n@@")[0])
+    renamed = _RENAMED.search(_head(section))
     if renamed:
         return renamed[1].decode("utf-8", "surrogateescape")
     named = section.partition(b"\n")[0].removeprefix(b"diff --git ")

@@ -112,9 +112,9 @@ def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None
     if os.path.dirname(name) or not search:
         found = os.path.join(folder or "", name)
         return os.path.abspath(found) if _can_run(found) else None
-    variables: Mapping[Any, Any] = os.environb if environment is None else environment
-    places = variables.get(b"PATH", variables.get("PATH") if environment is not None else None)
-    for place in os.fsdecode(os.defpath if places is None else places).split(os.pathsep):
+    variables = os.environ if environment is None else environment  # which may have names in text or in bytes
+    places = next((places for key, places in variables.items() if key in ("PATH", b"PATH")), os.defpath)
+    for place in os.fsdecode(places).split(os.pathsep):
         if _can_run(found := os.path.join(folder or "", place, name)):  # the process is in its folder when it looks
             return os.path.abspath(found)
     return None

@@ -142,6 +142,11 @@ def place() -> Scope | None:
     return None if scope.recording.closed else scope
 
 
+def opened() -> Scope | None:
+    """Return the place, and open no run for it."""
+    return None if current.get() is None and (_ambient is None or _ambient.recording is None) else place()
+
+
 def live() -> Scope | None:
     """Return the scope of what happens now: that of the place, or the turn of a conversation that is open there."""
     scope = place()

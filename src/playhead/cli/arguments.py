@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 
 from playhead._clock import Clock, SystemClock
 from playhead.errors import UsageError
+from playhead.settings import Settings
 from playhead.settings import load as load_settings
+from playhead.store import layout
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -55,7 +57,7 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
     """Add an argument that names a run, completed from the index."""
     from playhead.cli.completing import complete_runs
 
-    told = help or "id, beginning of one, name (its latest run), @last, @last~1, or a path"
+    told = help or "id, beginning of one, name (its latest run; NAME~1 the one before), @last, @last~1, or a path"
     action = parser.add_argument(name, nargs=nargs, metavar="RUN", help=told)
     setattr(action, "completer", complete_runs)  # noqa: B010 - argcomplete's own protocol, unknown to argparse
 
@@ -63,6 +65,21 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
 def store_root(store: str | None) -> Path:
     """Return the absolute path of the store that was named, or of the one in force."""
     return Path(store).expanduser().absolute() if store else load_settings().store_root()
+
+
+def insist_on_a_store(named: str) -> None:
+    """Raise where what is named is no store. An empty folder may become one."""
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"there is no store at {named}", hint="`--store DIR` names the folder of a store.")
+    if not layout.is_store(folder) and next(folder.iterdir(), None) is not None:
+        inside = folder / Settings().dir
+        there = (
+            f"There is one in it: --store {inside}"
+            if layout.is_store(inside)
+            else "`--store DIR` names the folder of one."
+        )
+        raise UsageError(f"{named} is not a store", hint=there)
 
 
 def moment_us(text: str, clock: Clock | None = None) -> int:

@@ -40,7 +40,7 @@ def _invocation(audit: Audit) -> dict[str, Any]:
             integrity, completeness = audit_rows.standing(run)
             told = f"{run.run}: integrity {integrity}, completeness {completeness}"
             level = "error" if run.integrity["verdict"] == "broken" else "warning"
-            problems.append({"level": level, "message": {"text": told}})
+            problems.append({"level": level, "message": _message(told)})
     return {"executionSuccessful": True, **({"toolExecutionNotifications": problems} if problems else {})}
 
 
@@ -52,7 +52,7 @@ def _result(one: Finding, run: AuditedRun, number: int) -> dict[str, Any]:
         "ruleId": one.rule,
         "ruleIndex": number,
         "level": _LEVELS[one.severity],
-        "message": {"text": f"{one_line(one.detail)} ({one.run}, event {one.seq}{inside})"},
+        "message": _message(f"{one_line(one.detail)} ({one.run}, event {one.seq}{inside})"),
         "locations": [
             {
                 "physicalLocation": {
@@ -67,6 +67,11 @@ def _result(one: Finding, run: AuditedRun, number: int) -> dict[str, Any]:
         "partialFingerprints": {_FINGERPRINT: digest},
         "properties": {"severity": one.severity, "target": one.target, "count": one.count, "seqs": one.seqs},
     }
+
+
+def _message(told: str) -> dict[str, str]:
+    """Return a text in which nothing is a link, which `[…](…)` is in SARIF, in plain text too."""
+    return {"text": told.replace("](", "] (")}
 
 
 def _uri(run: AuditedRun) -> str:

@@ -65,7 +65,7 @@ def say_none(root: Path, index: Index, out: Output) -> None:
         return
     out.print(f"No runs yet in {root}.")
     stores = (folder / root.name for folder in root.parent.parents)
-    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
+    above = next((store for store in stores if layout.is_store(store)), None)
     if above is not None:
         out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
     out.print("Record the first one:  playhead record -- python agent.py")

@@ -93,9 +93,15 @@ def mcp_side(data: dict[str, Any]) -> str:
 
 def words(value: Any) -> str:
     """Return a text as it is, and anything else shortly."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else text.short(value, _limits.CELL_CHARACTERS_MAX)
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case {"$str": _}:
+            return text.legible(value)
+        case _:
+            return text.short(value, _limits.CELL_CHARACTERS_MAX)
 
 
 def mapping(value: Any) -> dict[str, Any]:

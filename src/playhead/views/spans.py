@@ -9,6 +9,7 @@ from typing import Any
 
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
+from playhead.views.points import words
 
 _RESULTS = {
     "success": "ok",
@@ -72,7 +73,7 @@ def command_line(data: dict[str, Any]) -> str:
     argv = data.get("argv")
     if not isinstance(argv, list):
         return ""
-    parts = [str(part) for part in argv]
+    parts = [words(part) for part in argv]
     return " ".join(parts) if data.get("shell") or len(parts) < 2 else " ".join(map(_quoted, parts))
 
 

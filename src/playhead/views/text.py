@@ -224,6 +224,14 @@ def short(value: Any, width: int, resolve: Resolve | None = None) -> str:
     return cut(_said(value, width, resolve, 0), width)
 
 
+def legible(mark: dict[str, Any]) -> str:
+    """Return text that is not valid Unicode, which is marked (`$str`), with escapes for what is not: `\\udcff`."""
+    from playhead.event.plain import restore  # here: a list of runs does not need it
+
+    told = restore(mark)
+    return str(told if isinstance(told, str) else mark["$str"]).encode("utf-8", "backslashreplace").decode()
+
+
 def followed(value: Any, resolve: Resolve | None) -> Any:
     """Follow a reference within the run; content that lies elsewhere is only named."""
     first = next(iter(value), "") if isinstance(value, dict) else ""
@@ -274,6 +282,8 @@ def _marked(value: dict[str, Any], width: int, resolve: Resolve | None, depth: i
         case "$blob":
             length = value.get("len")
             return f"<{value.get('as', 'bytes')}, {size(length)}>" if isinstance(length, int) else "<blob>"
+        case "$str":
+            return _said(legible(value), width, resolve, depth)
         case "$bytes" | "$bytearray":
             return f"<{size(len(str(inner)) * 3 // 4)} of bytes>"
         case "$redacted":

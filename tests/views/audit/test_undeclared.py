@@ -146,6 +146,19 @@ def test_what_a_program_does_that_a_tool_started_is_the_tool_s_doing() -> None:
     assert written.path == "tool script / process python x.py"
 
 
+def test_a_database_that_was_opened_is_not_said_to_be_written() -> None:
+    run = Told()
+    with run.tool("look", "read"):
+        run.effect("file.written", "/repo/x.db", mode="sqlite")
+    with run.tool("change", "read"):
+        run.effect("file.written", "/repo/x.db", mode="sqlite")
+        run.effect("file.written", "/repo/a", mode="w")
+    assert [one.detail for one in found("undeclared", run)] == [
+        "tool look declares read, and opened to be written: x.db",
+        "tool change declares read, and wrote a, and 1 more",
+    ]
+
+
 def test_temporary_files_of_a_tool_are_caught_and_not_grave() -> None:
     run = Told()
     with run.tool("t", "read"):

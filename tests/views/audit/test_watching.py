@@ -6,6 +6,7 @@ import pytest
 from tests.views.audit.told import Told, audited, found
 
 from playhead.event.kinds import PAYLOADS
+from playhead.event.plain import text_mark
 from playhead.ledger.verify import Completeness, Integrity, Verification
 from playhead.views.audit.findings import RULES, SEVERITIES
 from playhead.views.audit.report import report
@@ -55,6 +56,14 @@ def test_to_delete_what_was_there_before_is_graver_than_what_the_run_made() -> N
         run.effect("file.deleted", target)
     assert [severity for severity, _ in told(run, "delete")] == ["low", "medium", "high", "info"]
     assert told(run, "delete")[0][1] == "repo delete: moved, made by this run"
+
+
+def test_a_name_that_is_no_unicode_lies_where_it_lies() -> None:
+    run = Told()
+    run.effect("file.written", text_mark("/repo/.git/hooks/f\udcff"), mode="w")
+    run.call("process.started", {"argv": ["rm", text_mark("\udcff")]})
+    assert told(run, "write") == [("medium", "git folder write: .git/hooks/f\\udcff, overwritten")]
+    assert "process: rm '\\udcff'" in [detail for _, detail in told(run, "process")]
 
 
 def test_the_same_in_one_span_is_one_finding_that_counts() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -208,11 +209,21 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
     assert "### Differences: the final output differs" in told
     assert "<script>" not in told
     assert "<img" not in told
-    assert "@someone" not in told
     assert "\u202e" not in told
     for line in told.splitlines():
         if line.startswith("| ") and "---" not in line:
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 10), line
+
+
+def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
+    name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
+    told = as_markdown(report(recorded(name=name)))
+    # As GitHub sees it once it is HTML: without backslashes and entities, which do not keep it from anything.
+    seen = re.sub(r"\\([^\w\s])", r"\1", html.unescape(told))
+    assert seen.count(name.replace("@", "@\u200b")[:8]) == 2
+    assert not re.findall(r"@\w|#\d|GH-\d|://|www\.", seen)
+    # What stands between tags is HTML, where a backslash is a letter.
+    assert "<summary>Timeline of fix-it @\u200bsomeone" in told
 
 
 def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:

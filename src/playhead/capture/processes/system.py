@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from playhead.capture import answering
+from playhead.capture import answering, children
 from playhead.capture.patches import Patches
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def _system(original: Any) -> Any:
         call = begin(sys._getframe(1), describe)
         if call is None and answering.player is None:
             return original(command)
+        before = children.starting.at
+        children.starting.at = None if call is None else (call.recording.id, call.span)
         try:
             replayed = answering.player is not None
             status = _answered(call, original, command) if replayed else original(command)
@@ -43,6 +45,8 @@ def _system(original: Any) -> Any:
             if call is not None:
                 call.failed(error)
             raise
+        finally:
+            children.starting.at = before
         if call is None:
             return status
         call.wait_status = status

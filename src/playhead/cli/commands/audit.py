@@ -16,6 +16,7 @@ from playhead.cli.quick_index import open_quick_index
 from playhead.cli.whole_file import whole_file
 from playhead.errors import UsageError
 from playhead.views.audit.findings import RULES, SEVERITIES, Audit
+from playhead.views.text import several
 
 FORMATS = ("terminal", "json", "md", "html", "sarif")
 _CODES = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3}
@@ -53,7 +54,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     rules, fail_on = _names(args.rule, "--rule", RULES), _names(args.fail_on, "--fail-on", (*RULES, *SEVERITIES))
     references = _references(args)
     with out.progress(len(references), "auditing") as advance:
-        found = audit_all(references, args.store, children=not args.no_children, progress=advance)
+        named = bool(args.runs)  # else they are many that have little to do with each other
+        found = audit_all(references, args.store, children=not args.no_children, together=named, progress=advance)
     failed = found.failing(fail_on)
     shown = found.only(rules) if rules else found
     if args.output is None or args.output == "-":
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             text.flush()
             text.detach()
         told = {"file": args.output, "format": form, "findings": len(shown.findings), "failed": failed}
-        out.emit(told) if out.json else out.warn(f"wrote {len(shown.findings):,} findings to {args.output}")
+        out.emit(told) if out.json else out.warn(f"wrote {several(len(shown.findings), 'finding')} to {args.output}")
     return _exit_code(found, failed)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line, to_json
+from playhead.cli.whole_file import whole_file
 from playhead.errors import UsageError
 from playhead.views import text
 
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.output in (None, "-"):
         sys.stdout.write(told)
     else:
-        _write(Path(args.output), told)
+        with whole_file(Path(args.output)) as file:
+            file.write(told.encode("utf-8", "replace"))
         if not out.json:
             out.print(f"{one_line(args.output)}  {text.size(len(told.encode('utf-8', 'replace')))}")
     return 3 if any(altered) else 0
@@ -66,14 +67,3 @@ def _form(args: argparse.Namespace, out: Output) -> str:
     if form == "html" and args.output is None and out.terminal:
         raise UsageError("a page is not for a terminal", hint="Write it to a file: `-o report.html`, or --format md.")
     return form
-
-
-def _write(path: Path, told: str) -> None:
-    """Write it wholly or not at all: a page that was cut off looks like one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(told, "utf-8", "replace")
-        os.replace(aside, path)
-    except OSError as problem:
-        aside.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {problem.strerror}", hint="Name another file with -o.") from None

@@ -14,7 +14,8 @@ from playhead.views.audit.places import QUIET, SORTS, Places
 from playhead.views.points import words
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_HOW = {"a": "appended to", "x": "created", "r+": "changed in place", "sqlite": "a database, opened to be written"}
+_DATABASE = "sqlite"  # the mode of a file that is one: what is then done to it is not seen
+_HOW = {"a": "appended to", "x": "created", "r+": "changed in place", _DATABASE: "a database, opened to be written"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Act:
     severity: str
     detail: str = ""
     shown: str = ""  # the target in a sentence, where that is shorter
+    did: str = ""  # what was done, in a sentence, where its rule says too much
     around: Around | None = None
     key: tuple[Any, ...] = ()  # of what is the same
     past_tape: bool = False
@@ -78,7 +80,9 @@ def of_file(what: str, target: str, detail: dict[str, Any], places: Places, *, o
     if to:
         shown = f"{shown} → {places.shown(to) if moved else to}"
     told = [f"{name} write: {shown}", _how(what, detail)]
-    return _act("write", what, to if moved else target, severity, told, place, shown)
+    act = _act("write", what, to if moved else target, severity, told, place, shown)
+    act.did = "opened to be written:" if detail.get("mode") == _DATABASE else ""
+    return act
 
 
 def _act(rule: str, what: str, target: str, severity: str, told: list[str], place: str, shown: str) -> Act:
@@ -107,8 +111,8 @@ def _how(what: str, detail: dict[str, Any]) -> str:
             if "length" in detail:
                 return "truncated"
             mode = detail.get("mode")
-            if mode == "sqlite":
-                return _HOW["sqlite"]
+            if mode == _DATABASE:
+                return _HOW[_DATABASE]
             return "created" if detail.get("created") is True else _HOW.get(str(mode), "overwritten")
         case "file.created":
             return f"a {words(detail.get('type')) or 'file'}"

@@ -58,10 +58,10 @@ class Spans:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self.started_by: Around | None = None  # the process, in another run, that this run is of
+        self.started_by: Around | None = None  # the process in another run that this run is of, or what it was begun in
         self._known: dict[str, Around] = {}
         self._open: dict[str, Around] = {}
-        self._processes: dict[int, Around] = {}
+        self._opened_at: dict[int, Around] = {}
         self.program: Around | None = None  # what `playhead record` was given to run
 
     def opened(self, event: Event, declared: tuple[str, ...] = ()) -> Around:
@@ -79,8 +79,7 @@ class Spans:
         one.is_seen = data.get("inferred") is not True
         one.server = server if isinstance(server, str) else ""
         self._open[span] = self._known.setdefault(span, one)
-        if view.kind == "process":
-            self._processes[event.seq] = one
+        self._opened_at[event.seq] = one
         return one
 
     def closed(self, event: Event) -> None:
@@ -98,9 +97,9 @@ class Spans:
         """Say whether nothing but the run itself has been opened."""
         return len(self._known) <= 1
 
-    def process(self, seq: Any) -> Around | None:
-        """Return the process that was started by an event."""
-        return self._processes.get(seq) if isinstance(seq, int) else None
+    def opened_at(self, seq: Any) -> Around | None:
+        """Return the span that was opened by an event."""
+        return self._opened_at.get(seq) if isinstance(seq, int) else None
 
     def calls_under_way(self) -> set[str]:
         """Return the ids of calls that are open, but for the program itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from playhead.views.audit.around import IRREVERSIBLE, WRITE, Around
@@ -40,11 +40,16 @@ class Attempt:
                 return None
 
 
-def repeated(attempts: Iterable[Attempt]) -> list[Finding]:
-    """Return a finding for each side effect that was attempted more than once, at its first attempt."""
-    by_key: dict[str, dict[tuple[str, int], Attempt]] = {}
+def repeated(attempts: Iterable[Attempt], families: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return a finding for each side effect that was attempted more than once, at its first attempt.
+
+    `families` says of runs what they come from: those that come from different ones have nothing to do with each other.
+    """
+    by_key: dict[tuple[str, str], dict[tuple[str, int], Attempt]] = {}
     for attempt in attempts:  # of a run that is there as a copy, too, each counts once
-        by_key.setdefault(attempt.key, {}).setdefault((attempt.call.run, attempt.call.seq), attempt)
+        run = attempt.call.run
+        asked = (families or {}).get(run, ""), attempt.key
+        by_key.setdefault(asked, {}).setdefault((run, attempt.call.seq), attempt)
     return [found for same in by_key.values() if len(same) > 1 and (found := _finding([*same.values()])) is not None]
 
 

@@ -65,7 +65,7 @@ def _belongs(act: Act, asked: list[Act]) -> bool:
 
 
 def _finding(run: str, tool: Around, sort: str, done: list[Act], is_real: Callable[[Act], bool]) -> Finding:
-    done = sorted(done, key=lambda act: act.seqs[0])
+    done = sorted(done, key=lambda act: (bool(act.did), act.seqs[0]))  # first what is sure to have been done
     real = any(is_real(act) for act in done)
     severity = "low" if all(act.quiet for act in done) else "high" if tool.declared else "medium"
     declared = ", ".join(tool.declared) or "nothing"
@@ -74,7 +74,7 @@ def _finding(run: str, tool: Around, sort: str, done: list[Act], is_real: Callab
         did = f"called {first.target}, which declares {sort}"
     else:
         to_what = text.cut(first.shown or first.target, _limits.CELL_CHARACTERS_MAX)
-        did = f"{'sent' if first.what == 'process.signalled' else _DID[sort]} {to_what}"
+        did = f"{'sent' if first.what == 'process.signalled' else first.did or _DID[sort]} {to_what}"
     return Finding(
         rule="undeclared",
         severity=severity if real else "info",

@@ -197,7 +197,7 @@ class Watched:
         self.origin = mapping(self._whole(data.get("origin"))) or None
         origin = mapping(self.origin)
         parent = self._others.get(words(origin.get("run"))) if origin.get("mode") == _CHILD else None
-        self.spans.started_by = None if parent is None else parent.spans.process(origin.get("at"))
+        self.spans.started_by = None if parent is None else parent.spans.opened_at(origin.get("at"))
         self.spans.opened(event)
         self._reality.began(self.origin)
         # As `playhead record` starts a run; a program that was started by another is recorded from inside alone.

@@ -6,8 +6,8 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -106,12 +106,12 @@ def nameless(noun: str, found: Data) -> Data | None:
 def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:
     """Return what is the same for two values that are one in RFC 8785, and almost never for others."""
     found = _encoded(value)
-    if resolve is not None and has_references(found):
+    if b"$" in found and resolve is not None and has_references(found):
         value = resolve(value)
         found = _encoded(value)
     if b".0" in found:  # perhaps a float that is a whole number, which RFC 8785 writes as one
         found = encoded(value)
-    return found if len(found) <= _SHORT else hashlib.blake2b(found, digest_size=16).digest()
+    return found if len(found) <= _SHORT else blake2b(found, digest_size=16).digest()
 
 
 def _encoded(value: Any) -> bytes:
@@ -142,7 +142,7 @@ def _envelope(request: Any, data: Data) -> Any:
     if not isinstance(request, dict):
         return request
     found = {name: request[name] for name in _ENVELOPE if name in request}
-    if found.get("intent") == data.get("name"):
+    if "intent" in found and found["intent"] == data.get("name"):
         del found["intent"]
     payload = found.get("payload")
     if data.get("agent") is None and isinstance(payload, dict) and isinstance(argv := payload.get("argv"), list):

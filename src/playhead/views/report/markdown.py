@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.report.contract import Report, ReportedRun, outcome
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
+# GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
+# looks for is parted by a space without width.
+_LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
+_PARTED = "\\g<0>\u200b"
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
@@ -73,7 +78,7 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
     config = diff.get("config") or []
     if config:
-        found += ["", f"<details><summary>Ran with: {len(config)} differences</summary>", ""]
+        found += ["", f"<details><summary>Ran with: {text.several(len(config), 'difference')}</summary>", ""]
         found += [f"- {_code(_cut(one.get('path')))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
         found += ["", "</details>"]
     return found
@@ -107,7 +112,7 @@ def _audit(audit: dict[str, Any]) -> list[str]:
 
 def _timeline(run: ReportedRun) -> list[str]:
     rows = [row for row in run.timeline if not row.get("quiet")]
-    name = _m(run.summary.get("name") or run.id)
+    name = escape(_plain(run.summary.get("name") or run.id))
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
@@ -121,18 +126,16 @@ def _timeline(run: ReportedRun) -> list[str]:
     return [*found, "", "</details>"]
 
 
+def _plain(value: Any) -> str:
+    """Return a text in one line; nobody is mentioned by it, and nothing linked."""
+    told = "" if value is None else str(value)
+    return _LOOKED_FOR.sub(_PARTED, "".join(letter if letter.isprintable() else " " for letter in told))
+
+
 def _m(value: Any) -> str:
-    """Return a text in which Markdown and HTML see nothing special, in one line; nobody is mentioned by it."""
-    if value is None:
-        return ""
-    plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
-    return (
-        _SPECIAL.sub(r"\\\1", plain)
-        .replace("\\<", "&lt;")
-        .replace("\\>", "&gt;")
-        .replace("\\&", "&amp;")
-        .replace("\\@", "&#64;")
-    )
+    """Return a text in which Markdown and HTML see nothing special, in one line."""
+    told = _SPECIAL.sub(r"\\\1", _plain(value))
+    return told.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
 def _code(value: Any) -> str:
