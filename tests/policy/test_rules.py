@@ -117,6 +117,13 @@ def test_models_are_named_with_or_without_their_provider(tmp_path: Path) -> None
     ] == ["allow", "allow", "deny"]
 
 
+def test_a_model_that_is_not_known_may_be_the_one_that_is_forbidden(tmp_path: Path) -> None:
+    assert decide(rules(tmp_path, "model.use", allow=["*"]), "model.use", "openai/?").decision == "allow"
+    assert (
+        decide(rules(tmp_path, "model.use", allow=["*"], deny=["gpt-5*"]), "model.use", "openai/?").decision == "deny"
+    )
+
+
 def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None:
     found = policy(
         '[capabilities]\n"tool.call" = {allow = "*"}\n"model.use" = {allow = "*"}\n'

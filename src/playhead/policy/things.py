@@ -7,6 +7,8 @@ from typing import NamedTuple
 from playhead.policy import commands, hosts, paths, pushes, texts
 from playhead.policy.hosts import Host
 
+UNKNOWN_MODEL = "?"  # of a request whose body is made while it is sent, or cannot be read
+
 
 class Thing(NamedTuple):
     """A resource in its one form."""
@@ -35,6 +37,8 @@ class Thing(NamedTuple):
             return True  # it may go where it is forbidden to
         if self.capability == "model.use":  # `openai/gpt-5`: with or without who provides it
             names = (self.name, self.name.partition("/")[2])
+            if any_case and names[1] == UNKNOWN_MODEL:
+                return True  # it may be the one that is forbidden
             return any(texts.fits_text(pattern, name, any_case=any_case) for name in names if name)
         return texts.fits_text(pattern, self.name, any_case=any_case)
 
