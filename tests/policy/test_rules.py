@@ -87,6 +87,13 @@ def test_tricks_with_hosts_do_not_slip_through(tmp_path: Path) -> None:
         assert decide(found, "net.connect", url).decision == "allow", url
 
 
+def test_a_star_means_sockets_of_this_machine_too(tmp_path: Path) -> None:
+    for socket in ("unix:/run/x", "unix:@x"):
+        assert decide(rules(tmp_path, "net.connect", allow=["*"]), "net.connect", socket).decision == "allow"
+        denied = rules(tmp_path, "net.connect", allow=["unix:*"], deny=["*"])
+        assert decide(denied, "net.connect", socket).rule == "net.connect deny *"
+
+
 def test_a_command_is_looked_up_before_it_is_decided(tmp_path: Path) -> None:
     found = rules(tmp_path, "process.exec", allow=["echo *"])
     assert [decide(found, "process.exec", command).decision for command in ("echo hi", "ls", "it's", "")] == [
@@ -108,6 +115,13 @@ def test_models_are_named_with_or_without_their_provider(tmp_path: Path) -> None
     assert [
         decide(found, "model.use", name).decision for name in ("openai/gpt-5-mini", "anthropic/claude", "google/gemini")
     ] == ["allow", "allow", "deny"]
+
+
+def test_a_model_that_is_not_known_may_be_the_one_that_is_forbidden(tmp_path: Path) -> None:
+    assert decide(rules(tmp_path, "model.use", allow=["*"]), "model.use", "openai/?").decision == "allow"
+    assert (
+        decide(rules(tmp_path, "model.use", allow=["*"], deny=["gpt-5*"]), "model.use", "openai/?").decision == "deny"
+    )
 
 
 def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from playhead.policy import commands, hosts, rules
 from playhead.policy.capabilities import needed
 from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent
+from playhead.policy.things import UNKNOWN_MODEL
 from playhead.store import layout
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
     """Ask before a model is."""
     enforcer = None if where is None else _of.get(where.recording)
     if where is not None and enforcer is not None:
-        asked = f"{provider or '?'}/{name or '?'}"
+        asked = f"{provider or UNKNOWN_MODEL}/{name or UNKNOWN_MODEL}"
         _hold(where, enforcer, "model.use", asked, enforcer.decide_call("model.use", asked, "model_calls"))
 
 

@@ -33,6 +33,7 @@ _BETWEEN = re.compile(r"[;&|()<>\n]+")
 _REDIRECTED = re.compile(r"(.*?)(?:&?[<>]+[&|]?)")  # what stands between before it; a file follows
 _SUBSTITUTED = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_EXPORTS = frozenset({"declare", "export", "local", "readonly", "typeset"})
 _SHELL_TEXT = re.compile(r"[-+][a-z]*c[a-z]*")
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*[wt]?(\.exe)?", re.IGNORECASE)
 _ATTACHES = frozenset({"PYTHONPATH", "PLAYHEAD_ATTACH", "PYTHONHOME"})  # variables by which a Python loads Playhead
@@ -179,7 +180,7 @@ def _behind_env(words: list[str], bare: str) -> Iterator[Command]:
             bare = bare or "env"
         elif word in ("-u", "--unset", "-C", "--chdir"):
             at += 1
-            bare = bare or _taken("env", words[at : at + 1])
+            bare = bare or _taken(words[at : at + 1])
         elif word in ("-S", "--split-string"):
             yield from _behind_env(words_of(" ".join(words[at + 1 : at + 2])) + words[at + 2 :], bare)
             return
@@ -188,17 +189,23 @@ def _behind_env(words: list[str], bare: str) -> Iterator[Command]:
             yield from _behind_env(words_of(text) + words[at + 1 :], bare)
             return
         elif word.startswith("-"):
-            bare = bare or _taken("env", [word.removeprefix("--unset=").removeprefix("-u")])
+            bare = bare or _taken([word.removeprefix("--unset=").removeprefix("-u")])
         elif assigned is not None:
-            bare = bare or _taken("env", [assigned[1]])
+            bare = bare or _replaced([word])
         else:
             yield Command(words[at:], bare)
             return
         at += 1
 
 
-def _taken(by: str, names: Iterable[str]) -> str:
-    return by if not _ATTACHES.isdisjoint(names) else ""
+def _taken(names: Iterable[str]) -> str:
+    return "" if _ATTACHES.isdisjoint(names) else "env"
+
+
+def _replaced(words: Iterable[str]) -> str:
+    """Return `env` where a word gives a variable another value: `PYTHONPATH=x`, and not `PYTHONPATH=x:$PYTHONPATH`."""
+    assigned = [found for word in words if (found := _ASSIGNED.fullmatch(word)) is not None]
+    return _taken(name for name, value in map(re.Match.groups, assigned) if not re.search(rf"\${{?{name}\b", value))
 
 
 def _in_text(text: str, bare: str) -> Iterator[Command]:
@@ -208,13 +215,16 @@ def _in_text(text: str, bare: str) -> Iterator[Command]:
     for words in _statements(text):
         taken = bare
         while words and (words[0] in _GRAMMAR or _ASSIGNED.fullmatch(words[0])):
-            assigned = _ASSIGNED.fullmatch(words[0])
-            taken = taken or ("" if assigned is None else _taken("env", [assigned[1]]))
-            words = words[1:]
+            taken, words = taken or _replaced(words[:1]), words[1:]
+        if not words:
+            bare = taken  # what is assigned alone is so from here on
         if words[:1] == ["function"]:
             words = [word for word in words[2:] if word != "{"]
         if words:
-            bare = bare or (_taken("env", words) if words[0] == "unset" else "")
+            if words[0] == "unset":
+                bare = bare or _taken(words)
+            elif words[0] in _EXPORTS:
+                bare = bare or _replaced(words)
             yield Command(words, taken)
 
 
