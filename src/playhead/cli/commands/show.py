@@ -14,6 +14,7 @@ from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
+from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import event_at, print_error, show_moment
 from playhead.cli.output import Output, one_line
@@ -273,11 +274,16 @@ def _print_end(
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
     print_error(resolve(summary.error), out)
+    if summary.last_words:
+        out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     name = name_of(found, given)
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    failed = status not in ("ok", "running") and summary.origin is None  # what replays another is compared with that
+    if failed and (good := good_one(found.store, found.id, summary.name)) is not None:
+        out.print(f"      playhead diff {good} {name}")
     code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
     if (status == "crashed" or (isinstance(code, int) and code > KILLED)) and _starts_python(found):
         out.print(f"      playhead resume {name}")
