@@ -30,6 +30,7 @@ def test_two_runs_are_compared(ask, store):
 def test_bad_questions_are_refused(ask, sample):
     assert ask("report", sample, sample, sample).code == 2
     assert ask("report", sample, "--json", "--format", "md").code == 2
+    assert ask("report", sample, "--json", "--format", "md", "-o", "-").code == 2
     assert ask("report", "nothing").code == 2
     said = ask("report", sample, "-o", "no/such/folder/a.html")
     assert (said.code, "cannot write" in said.err) == (2, True)
@@ -57,3 +58,10 @@ def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample
     assert found["lines"][6] == "\ufffd not <b>JSON"
     assert found["timeline"]
     assert max(row["seq"] for row in found["timeline"]) < 6
+
+
+@pytest.mark.parametrize(("more", "form", "begins"), [([], "html", "<!doctype"), (["--format", "md"], "md", "## ")])
+def test_a_file_has_its_form_and_json_is_about_it(ask, sample, more, form, begins):
+    found = ask("report", sample, "-o", "x.html", "--json", *more).json
+    assert found == {"file": "x.html", "format": form, "bytes": Path("x.html").stat().st_size}
+    assert Path("x.html").read_text().lower().startswith(begins)

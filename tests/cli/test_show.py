@@ -542,3 +542,19 @@ def test_of_a_program_that_failed_its_last_words_are_shown_wherever_it_is_said_t
     assert "wrote stderr … KeyError: 'priority'" in shown
     assert shown.count("stderr: … KeyError: 'priority'\n") == 2  # of the process, and at the end
     assert f"playhead diff {good_id} {failed[1]}\n" in shown
+
+
+def test_what_the_program_wrote_and_what_it_kept_are_json_where_that_is_asked_for(ask, store):
+    with playhead.record("chatty", store=store) as run:
+        for stream, text in (("stdout", "one\n"), ("stderr", "oops\n"), ("stdout", "two\n")):
+            run.recording.emit_fields("output.written", {"stream": stream, "text": text})
+        playhead.artifact("patch.diff", "-a\n+b\n")
+        playhead.artifact("image", b"\xff\x00")
+    told = {"run": run.id, "problem": None}
+    assert ask("show", "@last", "--output", "stdout", "--json").json == {
+        **told, "stream": "stdout", "content": "one\ntwo\n"
+    }  # fmt: skip
+    assert ask("show", "@last", "--artifact", "patch.diff", "--json").json == {
+        **told, "artifact": "patch.diff", "content": "-a\n+b\n"
+    }  # fmt: skip
+    assert ask("show", "@last", "--artifact", "image", "--json").json["content"] == {"$bytes": "/wA="}
