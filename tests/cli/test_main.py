@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import playhead
 from playhead import errors
 from playhead.cli import main as main_module
 from playhead.cli.main import COMMANDS, GROUPS, exit_code, main, parser_of
@@ -232,3 +233,9 @@ def test_an_answer_that_cannot_be_written_is_told_in_one_line(sample, words):
     assert done.returncode == 3
     assert done.stderr.count(b"\n") <= 2
     assert b"No space left" in done.stderr
+
+
+def test_the_version_is_json_where_that_is_asked_for(ask):
+    for arguments in (["--version", "--json"], ["--json", "--version"], ["-V", "--json"]):
+        assert ask(*arguments).json == {"version": playhead.__version__}
+    assert ask("--version").out == f"playhead {playhead.__version__}\n"

@@ -69,6 +69,7 @@ def test_what_a_run_and_its_baseline_did_is_not_done_twice(ask, store):
 def test_bad_questions_are_refused(ask, sample):
     assert ask("report", sample, sample, sample).code == 2
     assert ask("report", sample, "--json", "--format", "md").code == 2
+    assert ask("report", sample, "--json", "--format", "md", "-o", "-").code == 2
     assert ask("report", "nothing").code == 2
     said = ask("report", sample, "-o", "no/such/folder/a.html")
     assert (said.code, "cannot write" in said.err) == (2, True)
@@ -121,3 +122,10 @@ def test_what_no_playhead_writes_is_reported_and_compared_too(ask, store):
         for form in ("html", "md", "json"):
             said = ask("report", *runs, "--format", form, "-o", "a")
             assert (said.code, said.err) == (0, "")
+
+
+@pytest.mark.parametrize(("more", "form", "begins"), [([], "html", "<!doctype"), (["--format", "md"], "md", "## ")])
+def test_a_file_has_its_form_and_json_is_about_it(ask, sample, more, form, begins):
+    found = ask("report", sample, "-o", "x.html", "--json", *more).json
+    assert found == {"file": "x.html", "format": form, "bytes": Path("x.html").stat().st_size}
+    assert Path("x.html").read_text().lower().startswith(begins)

@@ -120,6 +120,21 @@ def link(run_id: str, commit: str, repo: Path) -> Linked:
     return Linked(run_id, found.sha, True)
 
 
+def commit_id(named: str, repo: Path) -> str:
+    """Return the id of the commit that git calls so in a repository: `HEAD~1`, a branch, a tag."""
+    cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
+    try:
+        if git.find_root(cwd) is None:
+            raise UsageError(f"not the id of a commit: {named!r}", hint="What git calls it is known in a repository.")
+        told = run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"], cwd, deadline,
+                   accept=frozenset({0, 1})).kept.decode("ascii", "replace").strip()  # fmt: skip
+    except GitFailed as problem:
+        raise UsageError(f"not a commit of this repository: {named!r} ({problem})") from None
+    if not told:
+        raise UsageError(f"not a commit of this repository: {named!r}")
+    return told
+
+
 def _hooks_folder(repo: Path) -> tuple[Path, bool]:
     """Return where git looks for hooks, and whether that is the same for all repositories of this user."""
     cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)

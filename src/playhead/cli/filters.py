@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from playhead.cli.output import Output
 from playhead.store import layout
 from playhead.store.index import STATUSES, Index
 
+_ID = re.compile(r"[0-9a-fA-F]{1,64}")
 FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
 
 
@@ -23,7 +25,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
     parser.add_argument("--until", metavar="WHEN", help="started before")
     parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
-    parser.add_argument("--commit", metavar="SHA", help="only runs of the commit that begins like this")
+    parser.add_argument("--commit", metavar="SHA",
+                        help="only runs that were started from this commit, or made it: its id, the beginning of "
+                        "one, or what git calls it here, as HEAD~1")  # fmt: skip
     parser.add_argument("--tag", metavar="KEY[=VALUE]", help="only runs with this tag")
 
 
@@ -41,9 +45,18 @@ def chosen(args: argparse.Namespace) -> dict[str, Any]:
         "since_us": None if args.since is None else moment_us(args.since),
         "until_us": None if args.until is None else moment_us(args.until),
         "agent": args.agent,
-        "commit": args.commit,
+        "commit": None if args.commit is None else _commit(args.commit),
         "tag": args.tag,
     }
+
+
+def _commit(named: str) -> str:
+    """Return the id of a commit, or the beginning of one."""
+    if _ID.fullmatch(named):
+        return named.lower()
+    from playhead._api.linking import commit_id
+
+    return commit_id(named, Path())
 
 
 def words(args: argparse.Namespace) -> list[str]:

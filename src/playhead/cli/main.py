@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if sys.stdout is None or sys.stderr is None:
         _open_what_is_closed()
-    if arguments and arguments[0] in ("--version", "-V"):
+    if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"playhead {__version__}\n")
         return YES
     if "_ARGCOMPLETE" in os.environ:

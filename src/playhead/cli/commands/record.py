@@ -15,6 +15,7 @@ from typing import Any
 from playhead import settings as settings_module
 from playhead.capture.naming import is_python
 from playhead.cli.arguments import store_root
+from playhead.cli.earlier import good_one
 from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.run_text import not_captured_lines
 from playhead.cli.silence import swallowed
@@ -23,7 +24,7 @@ from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
-from playhead.views import prices, text
+from playhead.views import denials, prices, text
 from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
@@ -32,6 +33,7 @@ if sys.platform != "win32":
 
 
 _CHILDREN_SHOWN = 8
+_DENIED_SHOWN = 3
 _WIDTH = 80  # of the summary, which stands among what the program wrote
 # Effects whose name says less than is meant: whether a connection is answered is not known.
 _DONE = {
@@ -157,7 +159,8 @@ def _conclude(
         # As far as is known without reading all of it once more.
         unseen = lost or summary.not_captured or launched.not_attached or summary.ambient is False
         mode = " --mode exact" if not unseen and is_python(_command(args)) else ""
-        for line in _lines(launched, summary, lost, children, reference, mode):
+        good = None if summary.ended == "ok" else good_one(store, launched.run, summary.name)
+        for line in _lines(launched, summary, lost, children, reference, mode, good):
             _say(out, line)
 
 
@@ -213,6 +216,7 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "files_changed": summary.files_changed,
         "not_captured": summary.not_captured,
         "not_attached": launched.not_attached,
+        "denied": summary.denied,
         "redacted": summary.redacted,
         "last_words": summary.last_words,
         "path": str(launched.path),
@@ -242,7 +246,13 @@ def _counted_up(summary: Summary) -> str:
 
 
 def _lines(
-    launched: Launched, summary: Summary, lost: int, children: dict[str, Summary], reference: str, mode: str = ""
+    launched: Launched,
+    summary: Summary,
+    lost: int,
+    children: dict[str, Summary],
+    reference: str,
+    mode: str = "",
+    good: str | None = None,
 ) -> list[str]:
     ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
     lines = [
@@ -261,6 +271,8 @@ def _lines(
     lines += _effects(summary)
     if summary.reads and summary.ambient is not False:
         lines.append(f"  reads: {summary.reads:,} of clocks, variables, files and the like; `show --reads` lists them")
+    if denied := denials.told(summary.denied, _DENIED_SHOWN):
+        lines.append(f"  policy: {one_line(denied)}")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
     if summary.redacted:
@@ -273,6 +285,8 @@ def _lines(
         lines.append(f"  LOST, though it was seen: {gaps or text.several(lost, 'event')}")
         lines.append("    (so the run is not played back; `show` says where, `doctor` may say why)")
     told = [f"playhead show {reference}", f"playhead verify {reference}"]
+    if good is not None:
+        told.insert(1, f"playhead diff {good} {reference}")
     if not lost:  # a run with gaps is not played back
         told.append(f"playhead replay {reference}{mode}")
     return [

@@ -48,18 +48,22 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.output in (None, "-"):
         out.emit(made.as_dict()) if form == "json" else out.write_bytes(told.encode("utf-8", "replace"))
     else:
+        written = told.encode("utf-8", "replace")
         with whole_file(Path(args.output)) as file:
-            file.write(told.encode("utf-8", "replace"))
-        if not out.json:
-            out.print(f"{one_line(args.output)}  {text.size(len(told.encode('utf-8', 'replace')))}")
+            file.write(written)
+        if out.json:
+            out.emit({"file": args.output, "format": form, "bytes": len(written)})
+        else:
+            out.print(f"{one_line(args.output)}  {text.size(len(written))}")
     return 3 if any(altered) else 0
 
 
 def _form(args: argparse.Namespace, out: Output) -> str:
     """Return what is to be written: as it is said, else as the file is called."""
-    if out.json:
+    if out.json and args.output in (None, "-"):
         if args.format not in (None, "json"):
-            raise UsageError(f"--json and --format {args.format} are two things", hint="Leave one of them out.")
+            told = f"--json and --format {args.format} both want stdout"
+            raise UsageError(told, hint="Write one to a file: `-o FILE`.")
         return "json"
     ending = Path(args.output).suffix.lower() if args.output else ""
     form: str = args.format or {".md": "md", ".markdown": "md", ".json": "json"}.get(ending, "html")

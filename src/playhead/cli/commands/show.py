@@ -14,6 +14,7 @@ from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
+from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import event_at, print_error, show_moment
 from playhead.cli.output import Output, one_line
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
-        return _output(found, args.output, out)
+        return _output(found, args.output, altered, out)
     if args.reads:
         return show_reads(found, args, out)
     if args.raw:
@@ -95,15 +96,27 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
     try:
-        content = found.artifact(args.artifact)
+        content, altered = found.artifact(args.artifact), None
     except Altered as problem:
         # Shown all the same: who looks into a forgery needs to see it.
-        out.write_bytes(found.store.file(found.id, f"artifacts/{args.artifact}"))
-        out.warn(f"playhead: {problem.message}\n  `playhead verify {name_of(found, args.run)}` says more")
-        return 1
-    warn_if_altered(found, args.run, out)
-    out.write_bytes(content)
-    return 0
+        content, altered = found.store.file(found.id, f"artifacts/{args.artifact}"), problem
+    if altered is not None:
+        out.warn(f"playhead: {altered.message}\n  `playhead verify {name_of(found, args.run)}` says more")
+    in_record = altered or warn_if_altered(found, args.run, out)
+    _content({"run": found.id, "artifact": args.artifact}, content, in_record, out)
+    return 0 if altered is None else 1
+
+
+def _content(about: dict[str, Any], content: bytes, altered: Altered | None, out: Output) -> None:
+    """Write bytes as they are; as JSON a text, or `$bytes` where they are none."""
+    if not out.json:
+        out.write_bytes(content)
+        return
+    try:
+        told: Any = content.decode("utf-8")
+    except UnicodeDecodeError:
+        told = content
+    out.emit({**about, "content": told, "problem": None if altered is None else altered.as_dict()["error"]})
 
 
 def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -117,13 +130,19 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _output(found: Run, stream: str, out: Output) -> int:
+def _output(found: Run, stream: str, altered: Altered | None, out: Output) -> int:
     recorded, anything = False, False
+    whole = bytearray()  # of JSON, which is one document
     for event in found.events():
         recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
-            out.write_bytes(written(event.data))
             anything = True
+            if out.json:
+                whole += written(event.data)
+            else:
+                out.write_bytes(written(event.data))
+    if out.json:
+        _content({"run": found.id, "stream": stream}, bytes(whole), altered, out)
     if not anything and recorded:
         out.warn(f"playhead: the program wrote nothing to {stream}")
     elif not anything:
@@ -273,11 +292,16 @@ def _print_end(
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
     print_error(resolve(summary.error), out)
+    if summary.last_words:
+        out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
     name = name_of(found, given)
     out.print()
     out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    failed = status not in ("ok", "running") and summary.origin is None  # what replays another is compared with that
+    if failed and (good := good_one(found.store, found.id, summary.name)) is not None:
+        out.print(f"      playhead diff {good} {name}")
     code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
     if (status == "crashed" or (isinstance(code, int) and code > KILLED)) and _starts_python(found):
         out.print(f"      playhead resume {name}")
