@@ -286,6 +286,25 @@ def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: A
         assert [one[:2] for one in found if one[1] != "follows"] == [want]
 
 
+def artifact(name: str, digest: str) -> Part:
+    return Part("artifact.created", {"name": name, "role": "context_pack", "digest": digest, "size": 1})
+
+
+def test_numbers_that_the_store_gives_to_artifacts_of_one_name_are_no_difference() -> None:
+    left = run(artifact("a/pack.json", "1").on("0.1"), artifact("a/pack~2.json", "2").on("0.2"), artifact("x", "3"))
+    right = run(
+        artifact("a/pack.json", "2").on("0.2"),
+        artifact("a/pack~2.json", "1").on("0.1"),
+        artifact("x", "3"),
+        run="run_b",
+    )
+    assert both_ways(left, right) == []
+    later = run(*(artifact(name, name[:1]) for name in ("b.tar.gz", "b~2.tar.gz", "c")))
+    added = run(*(artifact(name, digest) for name, digest in (("b.tar.gz", "0"), ("b~2.tar.gz", "b"), ("b~3.tar.gz", "b"),
+                                                              ("c", "c"))), run="run_b")  # fmt: skip
+    assert both_ways(later, added) == [("added", None, "b.tar.gz")]
+
+
 def test_a_round_around_another_round_is_taken_away_or_renamed_and_what_is_in_it_stays() -> None:
     inner = step("round", tool("b", {}, "b"))
     around = step("round", tool("a", {}, "a"), inner, tool("c", {}, "c"))

@@ -50,7 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", metavar="NAME", help="how things stood at the end of a step; NAME#2 for the second")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
-    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
+    parser.add_argument(
+        "--output", choices=("stdout", "stderr"), help="what the recorded program wrote there; with --at by then"
+    )
     parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
     parser.add_argument("--source", metavar="TEXT", help="with --reads: only of sources with this in their name")
     parser.add_argument("--lane", help="with --reads: only those of this lane")
@@ -72,6 +74,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if args.at is not None and args.event is not None:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
+    if args.limit is not None and args.limit < 0:
+        raise UsageError("--limit is a number of rows, 0 for all")
     if not args.reads and (given := [name for name in ("source", "lane", "grep") if getattr(args, name) is not None]):
         raise UsageError(f"--{given[0]} chooses among what was read", hint="Add `--reads`.")
     if args.step is not None and (args.at is not None or args.event is not None):
@@ -84,7 +88,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
-        return _output(found, args.output, altered, out)
+        return _output(found, args.output, args.at, altered, out)
     if args.reads:
         return show_reads(found, args, out)
     if args.raw:
@@ -130,10 +134,12 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _output(found: Run, stream: str, altered: Altered | None, out: Output) -> int:
+def _output(found: Run, stream: str, until: int | None, altered: Altered | None, out: Output) -> int:
     recorded, anything = False, False
     whole = bytearray()  # of JSON, which is one document
-    for event in found.events():
+    for seq, event in enumerate(found.events()):
+        if until is not None and seq > until:
+            break
         recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
             anything = True
@@ -144,7 +150,7 @@ def _output(found: Run, stream: str, altered: Altered | None, out: Output) -> in
     if out.json:
         _content({"run": found.id, "stream": stream}, bytes(whole), altered, out)
     if not anything and recorded:
-        out.warn(f"playhead: the program wrote nothing to {stream}")
+        out.warn(f"playhead: the program wrote nothing to {stream}" + ("" if until is None else " by then"))
     elif not anything:
         out.warn(
             f"playhead: no output was recorded: {found.id} was not made with `playhead record`\n"
