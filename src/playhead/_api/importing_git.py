@@ -11,8 +11,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, importing_alone, let_go
-from playhead._api.importing import begin_import
+from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.reading import open_index
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run

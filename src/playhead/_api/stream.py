@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.importing import IMPORTED
+from playhead._api.addenda import IMPORTED
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
