@@ -152,6 +152,10 @@ def test_a_partial_clone_is_read_as_far_as_it_goes(store: FileStore, repo: Path,
     (entry,) = [entry for entry in stream(store, clone).entries if entry["commit"] == sha]
     assert (entry["files"], entry["added"], entry["removed"]) == (1, None, None)
     assert run_import(store, repo).partial is False
+    assert about(run=None, commit="HEAD", ci_run=None, repo=clone, store=store).commit == sha
+    for name in ("name", "email"):
+        git_in(clone, "config", f"user.{name}", "ada@example.org")
+    assert linking.link(str(found.made), "HEAD", clone).added
 
 
 def test_git_is_quoted_with_what_it_died_of_and_not_with_a_warning(store: FileStore, repo: Path) -> None:

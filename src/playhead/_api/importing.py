@@ -135,7 +135,7 @@ def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
     if ".." in commit:
         raise UsageError(f"not a commit, but a range of them: {commit!r}", hint="Name the one that was tested.")
     try:
-        (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+        (one,) = git_log.read(run(git_log.arguments(commit, 1, contents=False), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
             why = f" ({problem})" if isinstance(problem, GitFailed) else ""
