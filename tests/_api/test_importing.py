@@ -78,6 +78,15 @@ def test_the_run_of_ci_counts_before_the_commit(store: FileStore, monkeypatch: p
     assert [one.run for one in junit(store, ci_run="77").runs] == [in_ci]
 
 
+def test_runs_of_ci_with_the_same_number_are_told_apart(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    gitlab = {"GITLAB_CI": "true", "CI_PIPELINE_ID": GITHUB["GITHUB_RUN_ID"]}
+    jenkins = [{"JENKINS_URL": "x", "BUILD_NUMBER": "12", "BUILD_TAG": f"jenkins-{job}-12"} for job in "ab"]
+    made = [junit(store, environ=environ).runs[0] for environ in (GITHUB, gitlab, *jenkins)]
+    assert [one.made for one in made] == [True] * 4
+    again = [junit(store, environ=environ).runs[0] for environ in (GITHUB, gitlab, *jenkins)]
+    assert [(one.run, one.added) for one in again] == [(one.run, 0) for one in made]
+
+
 def test_a_run_that_is_named_counts_before_all_else(store: FileStore) -> None:
     run = record(store)
     record(store)

@@ -140,6 +140,32 @@ def test_a_repository_without_a_working_tree_is_read_too(store: FileStore, repo:
     assert about(run=None, commit=None, ci_run=None, repo=bare, store=store, environ={}).commit is None
 
 
+def test_a_partial_clone_is_read_as_far_as_it_goes(store: FileStore, repo: Path, tmp_path: Path) -> None:
+    commit(repo, "first", first="one\n")
+    sha = commit(repo, "second", first="two\n")
+    git_in(repo, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    git_in(tmp_path, "clone", "-q", "--filter=blob:none", "--no-checkout", repo.as_uri(), str(clone))
+    found = run_import(store, clone, make_run=True)
+    assert (found.partial, found.attached[-1].commit) == (True, sha)
+    assert committed(store, str(found.made))[-1]["changes"] == [{"path": "first", "status": "M"}]
+    (entry,) = [entry for entry in stream(store, clone).entries if entry["commit"] == sha]
+    assert (entry["files"], entry["added"], entry["removed"]) == (1, None, None)
+    assert run_import(store, repo).partial is False
+    assert about(run=None, commit="HEAD", ci_run=None, repo=clone, store=store).commit == sha
+    for name in ("name", "email"):
+        git_in(clone, "config", f"user.{name}", "ada@example.org")
+    assert linking.link(str(found.made), "HEAD", clone).added
+
+
+def test_git_is_quoted_with_what_it_died_of_and_not_with_a_warning(store: FileStore, repo: Path) -> None:
+    commit(repo, "first", file="one")
+    blob = git_in(repo, "rev-parse", "HEAD:file")
+    (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(UsageError, match=f"fatal: unable to read {blob}"):
+        run_import(store, repo)
+
+
 def test_a_time_that_a_commit_does_not_have_is_none(store: FileStore, repo: Path) -> None:
     tree = git_in(repo, "mktree", "--missing")
     raw = f"tree {tree}\nauthor A <a> 1 +0000\ncommitter <>\n\nodd\n"

@@ -17,13 +17,13 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, importing_alone, let_go, open_run
+from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
 from playhead.capture.gate import Gate
 from playhead.capture.git_command import GitFailed, deadline_after, run
-from playhead.capture.opening import default_settings, shared_redactor, withdraw
+from playhead.capture.opening import default_settings, shared_redactor
 from playhead.capture.recording import Recording
 from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
 from playhead.event import kinds
@@ -36,12 +36,11 @@ from playhead.store.index_reports import MADE
 from playhead.store.layout import cleaned
 from playhead.store.reader import RunReader
 
-IMPORTED = "import"  # the mode in the origin of a run that an import made
-
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
 _FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
 _KIND = b'"kind":"ci.reported"'
+_SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
 
 class About(msgspec.Struct):
@@ -136,7 +135,7 @@ def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
     if ".." in commit:
         raise UsageError(f"not a commit, but a range of them: {commit!r}", hint="Name the one that was tested.")
     try:
-        (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+        (one,) = git_log.read(run(git_log.arguments(commit, 1, contents=False), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
             why = f" ({problem})" if isinstance(problem, GitFailed) else ""
@@ -215,9 +214,9 @@ def attach(
     external = _external_id(found, forms)
     with open_index(store) as index:
         runs, link, count = _runs_of(index, found)
-        made_before = index.by_external_id(external)
-    if not runs and made_before is not None:
-        runs, count = [made_before], 1
+        if not runs:
+            runs = _made_before(index, external, found, store)
+            count = len(runs)
     placed = [_add(store, each, link, forms, files) for each in runs]
     if not runs and not attach_only:
         placed = [_make(store, found, reports, files, source, external)]
@@ -253,8 +252,7 @@ def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
     made = " OR ".join("link IS NULL" if link is None else f"link = '{link}'" for link in MADE)
     questions: list[tuple[str, str, tuple[Any, ...]]] = []
     if run_id is not None:
-        same = "ci_run_id = ? AND (? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
-        questions.append(("ci_run", same, (run_id, provider, provider)))
+        questions.append(("ci_run", f"ci_run_id = ? AND {_SAME_SYSTEM}", (run_id, provider, provider)))
     if sha is not None:
         named = orjson.dumps(found.makers).decode()
         by = f"id IN (SELECT run FROM commits WHERE sha = ? AND ({made})) OR id IN (SELECT value FROM json_each(?))"
@@ -265,6 +263,14 @@ def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
         if ids:
             return ids[: _limits.IMPORT_RUNS_MAX], link, len(ids)
     return [], None, 0
+
+
+def _made_before(index: Index, external: str, found: About, store: FileStore) -> list[str]:
+    """Return the run that an import made of the same: another system may give out the same id."""
+    sql = f"SELECT id FROM runs WHERE external_id = ? AND {_SAME_SYSTEM} ORDER BY id DESC"
+    provider = found.ci.get("provider")
+    rows = index.query(sql, (external, provider, provider))[1]
+    return [str(row[0]) for row in rows if store.folder(str(row[0])).is_dir()][:1]
 
 
 def _add(
@@ -342,33 +348,6 @@ def _overall(results: set[str]) -> str:
     if "cancelled" in results or not results <= {"success", "skipped", "neutral"}:
         return "cancelled" if "cancelled" in results else actions_log.UNKNOWN
     return "success" if "success" in results else actions_log.UNKNOWN
-
-
-def begin_import(
-    store: FileStore,
-    name: str,
-    source: str,
-    external: str | None,
-    facts: dict[str, Any] | None,
-    ci_facts: dict[str, str] | None,
-) -> Recording:
-    """Open a run for what belongs to none. Its environment is empty: nothing is run here."""
-    recording = open_run(store, None)
-    try:
-        recording.start(
-            kinds.RunStarted(
-                name=name,
-                environment={},
-                git=facts,
-                ci=ci_facts,
-                origin={"mode": IMPORTED, "source": source},
-                external_id=external,
-            )
-        )
-    except BaseException:
-        withdraw(recording)
-        raise
-    return recording
 
 
 def read_file(path: str) -> bytes:

@@ -105,7 +105,7 @@ def link(run_id: str, commit: str, repo: Path) -> Linked:
     try:
         if git.history(cwd, deadline) is None:
             raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
-        (found,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+        (found,) = git_log.read(run(git_log.arguments(commit, 1, contents=False), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:
         raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
     if run_id in found.runs:

@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.importing import IMPORTED
+from playhead._api.addenda import IMPORTED
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
@@ -105,6 +105,7 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
     """Put together what git and what the runs know of commits: git first, where it has the commit."""
     found: dict[str, dict[str, Any]] = {}
     for commit in from_git:
+        added, removed = commit.lines()
         found[commit.sha] = {
             "sha": commit.sha,
             "subject": commit.subject,
@@ -113,8 +114,8 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
             "committed": commit.committed,
             "time_us": moment_us(commit.committed or commit.authored),
             "files": None if commit.shallow else len(commit.changes),
-            "added": None if commit.shallow else sum(change.added or 0 for change in commit.changes),
-            "removed": None if commit.shallow else sum(change.removed or 0 for change in commit.changes),
+            "added": added,
+            "removed": removed,
             "runs": commit.runs,
         }
     for row in recorded:

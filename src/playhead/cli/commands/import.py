@@ -144,6 +144,8 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         out.print(
             f"the clone is shallow: what changed in {_listed(found.shallow)} is not known, and older ones are not here"
         )
+    if found.partial:
+        out.print("the clone is partial: how many lines changed, and what was renamed, is not known")
     for one in found.attached:
         out.styled("  ", (one.commit[:10], "yellow"), f" → {one.run} ", (f"({one.link})", "dim"))
     if found.known:
