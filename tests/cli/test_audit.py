@@ -239,6 +239,20 @@ def test_markdown_has_a_table_for_each_rule_with_as_many_cells_as_columns(ask, a
     assert {line.count("|") for line in rows} == {4, 5, 7}
 
 
+def test_markdown_fits_a_comment_whatever_was_found(ask, store):
+    for number in range(12):
+        with playhead.record("|" * 2000 + str(number), store=store) as run:
+            for what in ("file.written", "file.deleted", "socket.connected", "process.started"):
+                for target in range(30):
+                    run.record("effect.observed", {"what": what, "target": f"/{'|' * 300}{target}"})
+        timeline = store / "runs" / run.id / "timeline.jsonl"
+        timeline.write_bytes(timeline.read_bytes().replace(b"file.deleted", b"file.erased!", 1))
+    said = ask("audit", "--all", "--format", "md")
+    assert len(said.out) <= 65_536
+    assert "\n- 2 more of these\n" in said.out
+    assert len(ask("audit", "--all", "--format", "md", "--limit", "0").out) > 65_536
+
+
 class _Page(html.parser.HTMLParser):
     tags: list[tuple[str, dict[str, str | None]]]
 

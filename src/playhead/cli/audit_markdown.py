@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from playhead import _limits
 from playhead.cli import audit_rows
 from playhead.cli.output import one_line
 from playhead.views.audit.findings import RULES, SEVERITIES, Audit
@@ -26,15 +27,26 @@ def code(text: str) -> str:
 
 
 def markdown(audit: Audit, limit: int) -> str:
-    """Return the whole document; of each rule at most so many rows, or all with 0."""
+    """Return the document: of each rule at most so many rows, and no more than fit a comment; all of it with 0."""
+    told = _document(audit, limit)
+    while limit > 1 and len(told) > _limits.REPORT_COMMENT_CHARACTERS_MAX:
+        limit //= 2
+        told = _document(audit, limit)
+    return told
+
+
+def _document(audit: Audit, limit: int) -> str:
     out = ["## Playhead audit", "", f"**{audit_rows.summary(audit)}**", ""]
     shown, of_all = audit_rows.shown_runs(audit)
     out += [f"- {of_all}"] if of_all else []
+    left_out = len(shown) - audit_rows.RUNS_SHOWN_MAX if limit else 0
+    shown = shown[: audit_rows.RUNS_SHOWN_MAX] if left_out > 0 else shown
     for run in shown:
         sign = "✅" if audit_rows.is_sound(run) else "❌"
         integrity, completeness = audit_rows.standing(run)
         name = " ".join(filter(None, (code(audit_rows.title(run)), code(run.run), code(audit_rows.origin(run)))))
         out.append(f"- {sign} {name}: integrity {code(integrity)}, completeness {code(completeness)}")
+    out += [f"- {left_out:,} more of these"] if left_out > 0 else []
     if audit.findings:
         out += ["", *_table(["rule", "findings", *SEVERITIES], audit_rows.overview(audit))]
     for rule, meaning in RULES.items():

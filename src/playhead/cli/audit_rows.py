@@ -12,7 +12,7 @@ from playhead.views.text import cut, several, unique_prefix
 
 SIGNS = {"high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}  # style of a severity on a terminal
 
-_RUNS_SHOWN_MAX = 10  # of several; all those that are not intact and complete are shown
+RUNS_SHOWN_MAX = 10  # of several; all those that are not intact and complete are shown, in a comment as many
 _SEQS_SHOWN_MAX = 3
 _DETAIL_CHARACTERS_MAX = 300  # of a command, of a long list; the JSON has all of it
 _SHORT_ID_CHARACTERS = 16
@@ -88,7 +88,7 @@ def standing(run: AuditedRun) -> tuple[str, str]:
 
 def shown_runs(audit: Audit) -> tuple[list[AuditedRun], str]:
     """Return the runs whose record is told of: of many only those that are not sound, and a word about all."""
-    if len(audit.runs) <= _RUNS_SHOWN_MAX:
+    if len(audit.runs) <= RUNS_SHOWN_MAX:
         return audit.runs, ""
     bad = [one for one in audit.runs if not is_sound(one)]
     sound = len(audit.runs) - len(bad)
@@ -125,7 +125,7 @@ def decision(one: Decision) -> str:
 
 def title(run: AuditedRun) -> str:
     """Name a run."""
-    return one_line(run.name) or "(no name)"
+    return cut(one_line(run.name), _DETAIL_CHARACTERS_MAX) or "(no name)"
 
 
 def origin(run: AuditedRun) -> str:

@@ -155,8 +155,22 @@ def test_a_database_that_was_opened_is_not_said_to_be_written() -> None:
         run.effect("file.written", "/repo/a", mode="w")
     assert [one.detail for one in found("undeclared", run)] == [
         "tool look declares read, and opened to be written: x.db",
-        "tool change declares read, and wrote a, and 1 more",
+        "tool change declares read, and wrote a",
     ]
+
+
+def test_a_process_that_could_not_be_started_was_not_started() -> None:
+    run = Told()
+    with run.tool("look", "read"):
+        for argv in (["absent"], ["true"]):
+            span = str(run.add("process.started", {"argv": argv}, span=str(len(run.events)), key=f"k1:{argv}"))
+            ended = (
+                {"status": "error", "error": {"type": "FileNotFoundError"}} if argv == ["absent"] else {"exit_code": 0}
+            )
+            run.add("process.exited", ended, span=span)
+            (one,) = found("undeclared", run)
+            expected = [("low", "tried to start absent"), ("high", "started true")]
+            assert (one.severity, one.detail.partition(", and ")[2]) == expected[argv == ["true"]]
 
 
 def test_temporary_files_of_a_tool_are_caught_and_not_grave() -> None:

@@ -33,7 +33,7 @@ class Act:
     key: tuple[Any, ...] = ()  # of what is the same
     past_tape: bool = False
     lane: str = "0"
-    quiet: bool = False  # to temporary files and the like
+    quiet: bool = False  # to temporary files and the like, or to nothing: it could not be done
     sure: bool = False  # done in a replay, too: the program itself
     count: int = 0
     seqs: list[int] = field(default_factory=list)

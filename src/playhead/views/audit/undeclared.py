@@ -65,7 +65,8 @@ def _belongs(act: Act, asked: list[Act]) -> bool:
 
 
 def _finding(run: str, tool: Around, sort: str, done: list[Act], is_real: Callable[[Act], bool]) -> Finding:
-    done = sorted(done, key=lambda act: (bool(act.did), act.seqs[0]))  # first what is sure to have been done
+    sure = [act for act in done if not act.did]  # to have been done; else what may have been
+    done = sorted(sure or done, key=lambda act: act.seqs[0])
     real = any(is_real(act) for act in done)
     severity = "low" if all(act.quiet for act in done) else "high" if tool.declared else "medium"
     declared = ", ".join(tool.declared) or "nothing"

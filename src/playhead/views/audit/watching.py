@@ -226,6 +226,7 @@ class Watched:
         if act is not None and act.own == {event.span}:
             del self._acts[act.key]
             act.severity, act.detail = "low", f"{act.detail}, which was not started"
+            act.did, act.quiet = "tried to start", True
             act.key = (*act.key, event.seq)
             self._acts[act.key] = act
 
