@@ -266,3 +266,20 @@ def test_a_recorded_program_and_its_replay_are_held_to_the_snapshot(tmp_path: Pa
         [*command, "replay", "@last", "--mode", "exact"], capture_output=True, text=True, check=False
     )
     assert (replayed.stdout, replayed.returncode) == (done.stdout, 0), replayed.stderr
+
+
+def test_what_goes_on_in_the_world_has_the_policy_of_here_wherever_its_file_is(tmp_path: Path) -> None:
+    Path("agent.py").write_text(
+        "import time\nfor name in 'ab':\n    print(time.time() > 0, flush=True)\n    open(name, 'w').write(name)\n"
+    )
+    Path("strict.toml").write_text('mode = "enforce"\n[capabilities."fs.write"]\nallow = ["a"]\n')
+    command = [sys.executable, "-m", "playhead"]
+    subprocess.run([*command, "record", "--quiet", "--", sys.executable, "agent.py"], capture_output=True, check=True)
+    for name in "ab":
+        os.remove(name)
+    done = subprocess.run(
+        [*command, "fork", "@last", "--at", "3", "--live", "all"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PLAYHEAD_POLICY": "strict.toml"},
+    )  # fmt: skip
+    assert "EffectDenied" in done.stderr
+    assert (os.path.exists("a"), os.path.exists("b")) == (True, False)

@@ -58,6 +58,11 @@ def test_this_machine_needs_no_leave_to_be_looked_up_nor_to_listen_on() -> None:
     rule("good.invalid")
     with playhead.record("r"):
         asyncio.run(serve())
+        socket.getaddrinfo("127.0.0.1", 0, flags=socket.AI_PASSIVE)
+        socket.getaddrinfo("127.0.0.1", 80, 0, 0, 0, socket.AI_PASSIVE)
+        for host in ("127.0.0.1", "localhost"):
+            with pytest.raises(EffectDenied):
+                socket.getaddrinfo(host, 80)
         socket.gethostbyname("localhost")
         with contextlib.suppress(socket.gaierror):  # not every machine knows its own name
             socket.gethostbyname(socket.gethostname())

@@ -286,7 +286,8 @@ def _of_a_socket(what: str) -> Describe:
         detail: dict[str, Any] = {"type": sockets.sort_of(socket), "attempted": True}
         if what == "socket.connected" and isinstance(address, tuple):
             host = hosts.connected_to(target)
-            enforcing.lookup(host.name, host.port)  # which C does, and we, to know what it leads to
+            if hosts.address_of(host.name) is None:
+                enforcing.lookup(host.name, host.port)  # which C does, and we, to know what it leads to
             if names := lookups.names_of(target):
                 detail["names"] = names
         return what, target, detail

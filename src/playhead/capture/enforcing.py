@@ -354,14 +354,20 @@ def _looked_up(args: tuple[Any, ...]) -> None:
 
 
 def lookup(name: Any, port: Any) -> None:
-    """Ask before the network is asked where a host is: not for this machine, nor for what is an address."""
+    """Ask before it is found out where a host is, which somebody wants to connect to, or the network to tell.
+
+    To listen at an address of this machine, or to know it, nobody is asked.
+    """
     where = scope.live()
     enforcer = None if where is None else _of.get(where.recording)
     if where is None or enforcer is None or not isinstance(name, (str, bytes)):
         return
     host = hosts.host_of(os.fsdecode(name))
-    if not host.name or hosts.address_of(host.name) is not None or hosts.is_here(host.name):
+    is_address = hosts.address_of(host.name) is not None
+    if not host.name or ((is_address or hosts.is_here(host.name)) and (not port or lookups.to_listen())):
         return
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else _PORTS.get(str(port))
     asked = str(host._replace(port=number or None))
-    _hold(where, enforcer, "net.connect", asked, enforcer.decide("net.connect", [asked]), kind=EffectDenied)
+    names = [str(host._replace(name=one, port=number)) for one in (lookups.names_of(asked) if is_address else ())]
+    decision = enforcer.decide("net.connect", [*names, asked])
+    _hold(where, enforcer, "net.connect", (names or [asked])[0], decision, kind=EffectDenied)
