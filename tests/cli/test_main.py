@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import playhead
 from playhead import errors
 from playhead.cli import main as main_module
 from playhead.cli.main import COMMANDS, GROUPS, exit_code, main, parser_of
