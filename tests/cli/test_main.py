@@ -239,3 +239,19 @@ def test_the_version_is_json_where_that_is_asked_for(ask):
     for arguments in (["--version", "--json"], ["--json", "--version"], ["-V", "--json"]):
         assert ask(*arguments).json == {"version": playhead.__version__}
     assert ask("--version").out == f"playhead {playhead.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["ls", "--stauts", "ok"], "--status"),
+        (["show", "@last", "--artefact=x"], "--artifact"),
+        (["policy", "explain", "fs.write", "x", "--polcy", "p"], "--policy"),
+        (["stats", "--jsn"], "--json"),
+    ],
+)
+def test_an_option_that_was_mistyped_is_guessed(ask, arguments, meant):
+    said = ask(*arguments)
+    assert said.code == 2
+    assert f"  Did you mean {meant}? `playhead {arguments[0]} --help` shows how it is used.\n" in said.err
+    assert "Did you mean" not in ask("ls", "--nothing-like-it").err

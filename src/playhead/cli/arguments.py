@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,7 +43,25 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used.")
+        hint = f"`{self.prog} --help` shows how it is used."
+        stray = message.removeprefix("unrecognized arguments: ")
+        close = self._meant(stray.split()) if stray != message else None
+        raise UsageError(message, hint=hint if close is None else f"Did you mean {close}? {hint}")
+
+    def _meant(self, stray: list[str]) -> str | None:
+        """Return the option that is most like the first one that was not known."""
+        first = next((word.partition("=")[0] for word in stray if word.startswith("-")), None)
+        close = [] if first is None else difflib.get_close_matches(first, list(_options(self)), 1)
+        return close[0] if close else None
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the options of a parser and of its parts."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
 
 
 def add_shared(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:

@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import itertools
 import os
+import shlex
+import shutil
 import signal
 import sys
 import warnings
@@ -29,7 +31,7 @@ from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import Launched, launch, open_run, run_plainly
+    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, run_plainly
 
 
 _CHILDREN_SHOWN = 8
@@ -80,6 +82,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.no_ambient:
         settings = dataclasses.replace(settings, ambient=False)
     tags = dict(_tag(item) for item in args.tag)
+    if _is_missing(command[0]):
+        return _tell_missing(command, out)
     store = FileStore(store_root(args.store))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -97,6 +101,24 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.grade and not launched.problem:
         _grade(launched, store, settings, out)
     return launched.exit_code
+
+
+def _is_missing(program: str) -> bool:
+    """Say whether there is no such program, so that nothing would run that could be recorded."""
+    return shutil.which(program) is None and not (os.sep in program and os.path.lexists(program))
+
+
+def _tell_missing(command: list[str], out: Output) -> int:
+    """Say so as a shell does, and what may have been meant."""
+    program = command[0]
+    meant = command if program.endswith(".py") else [f"{os.curdir}{os.sep}{program}", *command[1:]]
+    hint = "Nothing ran, and nothing was recorded."
+    if os.path.isfile(program):
+        python = ["python"] if program.endswith(".py") else []
+        hint = f"Did you mean `playhead record -- {shlex.join([*python, *meant])}`?"
+    problem = UsageError(f"cannot run {program}: there is no such program", hint=hint)
+    _say(out, to_json(problem.as_dict()) if out.json else f"playhead: {problem.message}\n  {problem.hint}")
+    return NOT_FOUND
 
 
 def _command(args: argparse.Namespace) -> list[str]:
