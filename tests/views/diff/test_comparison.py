@@ -286,6 +286,15 @@ def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: A
         assert [one[:2] for one in found if one[1] != "follows"] == [want]
 
 
+@pytest.mark.parametrize("name", [f"run_{letter}" for letter in "bcdefgh"])
+def test_what_came_one_after_the_other_follows_whichever_run_is_looked_at_first(name: str) -> None:
+    left, right = ([tool(f"{side}{at}", {"q": at}, f"{side} {at}") for at in range(5)] for side in "xy")
+    found = both_ways(run(*left), run(*right, run=name))
+    assert sorted(one[:2] for one in found if one[1] is None) == [("added", None), ("removed", None)]
+    assert both_ways(run(), run(*right, run=name))[0][1] is None
+    assert {one[1] for one in both_ways(run(), run(*right, run=name))[1:]} == {"follows"}
+
+
 def artifact(name: str, digest: str) -> Part:
     return Part("artifact.created", {"name": name, "role": "context_pack", "digest": digest, "size": 1})
 
