@@ -118,6 +118,29 @@ def test_where_no_run_matches_one_is_made_and_found_again(store: FileStore, repo
     assert (other.run, other.made, other.added) == (placed.run, False, 2)
 
 
+def test_a_run_whose_import_was_killed_is_finished_by_the_next(
+    store: FileStore, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("playhead._api.importing._finish", killed)
+        with pytest.raises(Killed):
+            junit(store)
+    (placed,) = junit(store).runs
+    run = playhead.load(placed.run, store.root)
+    assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
+    verified = run.verify(deep=True)
+    assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+    lines = len(list(run.lines()))
+    assert [(one.added, one.known) for one in junit(store).runs] == [(0, 2)]
+    assert len(list(playhead.load(placed.run, store.root).lines())) == lines
+
+
 def test_without_commit_and_ci_the_results_themselves_tell_which_run_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ from playhead.store.reader import RunReader
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
 _FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
-_KIND = b'"kind":"ci.reported"'
+_KIND, _FINISHED = b'"kind":"ci.reported"', b'"kind":"run.finished"'
 _SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
 
@@ -279,11 +279,16 @@ def _add(
     """Add to a run what it does not have yet."""
     placed = Placed(run_id, link)
     try:
-        known = _known(RunReader(store, run_id))
+        reader = RunReader(store, run_id)
+        known = _known(reader)
         news = [report for form, report in forms.items() if form not in known]
-        if news:
+        # What an import made and did not finish, since it was killed, is finished by the next one.
+        ending = link is None and not any(_FINISHED in line for line in reader.lines())
+        if news or ending:
             with adding(store, run_id) as recording:
                 _record(recording, news, files, link)
+                if ending:
+                    _finish(recording, list(forms.values()))
     except (LedgerError, MissingContent) as problem:  # of this run: it does not keep the others from theirs
         placed.problem = problem.message
         return placed
@@ -327,18 +332,23 @@ def _make(
     """Make a run of results that belong to none."""
     facts = {**found.git, "commit": found.commit} if found.git or found.commit else None
     recording = begin_import(store, "ci", source, external, facts, found.ci or None)
-    whole = [report for report in reports if report.step is None and report.test is None]
-    result = _overall({str(report.result) for report in whole})
     try:
         _record(recording, reports, files, None, recording.root_span)
-        recording.output = {"result": result, "reports": len(reports)}
-        failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
-        error = {"type": "CiFailed", "message": failed} if result == "failure" else None
-        recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
+        _finish(recording, reports)
     except BaseException:
         let_go(recording)
         raise
     return Placed(recording.id, None, True, len(reports))
+
+
+def _finish(recording: Recording, reports: list[CiReported]) -> None:
+    """End a run that was made of results, and say what they come to."""
+    whole = [report for report in reports if report.step is None and report.test is None]
+    result = _overall({str(report.result) for report in whole})
+    recording.output = {"result": result, "reports": len(reports)}
+    failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
+    error = {"type": "CiFailed", "message": failed} if result == "failure" else None
+    recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
 
 
 def _overall(results: set[str]) -> str:
