@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import playhead
+from playhead.capture import enforcing
 from playhead.errors import ConfigError, EffectDenied, PolicyDenied
 from playhead.policy.hosts import host_of
 from playhead.policy.rules import FILE
@@ -176,6 +178,21 @@ def test_limits_hold_across_calls() -> None:
             playhead.model_call(provider="p", model="m"),
         ):
             raise AssertionError("not reached")
+
+
+def test_a_process_that_is_forked_while_another_thread_asks_goes_on() -> None:
+    rule('[capabilities."tool.call"]\nallow = "*"\n[capabilities."fs.write"]\nallow = "**"\n')
+    with playhead.record("r") as run:
+        assert run.recording is not None
+        with enforcing._of[run.recording].lock:  # as that thread
+            if (child := os.fork()) == 0:
+                try:
+                    signal.alarm(10)
+                    save("forked")
+                finally:
+                    os._exit(0)
+            ended = os.waitpid(child, 0)[1]
+    assert (ended, os.path.exists("forked")) == (0, True)
 
 
 def test_a_limit_of_dollars_knows_what_models_cost_and_writes_nothing_of_the_agents() -> None:
