@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -38,6 +40,10 @@ def checks(run: Any) -> list[tuple[str, str, str]]:
 
 @playhead.tool(effects=["write"])
 def save(path: str) -> None:
+    Path(path).write_text("x")
+
+
+def save_plainly(path: str) -> None:
     Path(path).write_text("x")
 
 
@@ -105,6 +111,21 @@ def test_a_thread_is_held_to_the_policy_too() -> None:
         "net.connect",
     ]
     assert sorted(os.listdir(".")) == [".playhead", FILE]
+
+
+def test_a_denial_passes_between_processes_as_the_error_of_the_system_that_it_is() -> None:
+    rule('[capabilities."fs.write"]\nallow = []\n')
+    with playhead.record("r"), pytest.raises(EffectDenied) as denied:
+        save_plainly("b")
+    passed = pickle.loads(pickle.dumps(denied.value))
+    assert (passed.errno, passed.filename) == (errno.EACCES, os.path.abspath("b"))
+    assert (str(passed), passed.rule) == (str(denied.value), denied.value.rule)
+
+
+def test_a_name_that_no_file_can_have_is_decided_about() -> None:
+    rule('[capabilities."fs.write"]\nallow = ["out/**"]\n')
+    with playhead.record("r"), pytest.raises(PolicyDenied):
+        playhead.check("fs.write", "../a\0b")
 
 
 def test_renames_links_and_deletions_are_decided_by_what_they_touch() -> None:
