@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import os
+import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 import playhead
+from playhead.capture import enforcing
 from playhead.errors import ConfigError, EffectDenied, PolicyDenied
 from playhead.policy.hosts import host_of
 from playhead.policy.rules import FILE
@@ -36,6 +40,10 @@ def checks(run: Any) -> list[tuple[str, str, str]]:
 
 @playhead.tool(effects=["write"])
 def save(path: str) -> None:
+    Path(path).write_text("x")
+
+
+def save_plainly(path: str) -> None:
     Path(path).write_text("x")
 
 
@@ -103,6 +111,21 @@ def test_a_thread_is_held_to_the_policy_too() -> None:
         "net.connect",
     ]
     assert sorted(os.listdir(".")) == [".playhead", FILE]
+
+
+def test_a_denial_passes_between_processes_as_the_error_of_the_system_that_it_is() -> None:
+    rule('[capabilities."fs.write"]\nallow = []\n')
+    with playhead.record("r"), pytest.raises(EffectDenied) as denied:
+        save_plainly("b")
+    passed = pickle.loads(pickle.dumps(denied.value))
+    assert (passed.errno, passed.filename) == (errno.EACCES, os.path.abspath("b"))
+    assert (str(passed), passed.rule) == (str(denied.value), denied.value.rule)
+
+
+def test_a_name_that_no_file_can_have_is_decided_about() -> None:
+    rule('[capabilities."fs.write"]\nallow = ["out/**"]\n')
+    with playhead.record("r"), pytest.raises(PolicyDenied):
+        playhead.check("fs.write", "../a\0b")
 
 
 def test_renames_links_and_deletions_are_decided_by_what_they_touch() -> None:
@@ -176,6 +199,21 @@ def test_limits_hold_across_calls() -> None:
             playhead.model_call(provider="p", model="m"),
         ):
             raise AssertionError("not reached")
+
+
+def test_a_process_that_is_forked_while_another_thread_asks_goes_on() -> None:
+    rule('[capabilities."tool.call"]\nallow = "*"\n[capabilities."fs.write"]\nallow = "**"\n')
+    with playhead.record("r") as run:
+        assert run.recording is not None
+        with enforcing._of[run.recording].lock:  # as that thread
+            if (child := os.fork()) == 0:
+                try:
+                    signal.alarm(10)
+                    save("forked")
+                finally:
+                    os._exit(0)
+            ended = os.waitpid(child, 0)[1]
+    assert (ended, os.path.exists("forked")) == (0, True)
 
 
 def test_a_limit_of_dollars_knows_what_models_cost_and_writes_nothing_of_the_agents() -> None:

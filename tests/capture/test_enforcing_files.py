@@ -208,6 +208,25 @@ def _become(name: str) -> None:
         raise EffectDenied("in the child", capability="process.exec")
 
 
+def _become_by_number(file: int) -> None:
+    if (child := os.fork()) == 0:
+        try:
+            os.execve(file, ["touch", "new"], {})
+        except EffectDenied:
+            os._exit(77)
+        finally:
+            os._exit(1)
+    os.close(file)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 77:
+        raise EffectDenied("in the child", capability="process.exec")
+
+
+def _in_memory() -> int:
+    file = os.memfd_create("program")
+    os.write(file, Path("/bin/touch").read_bytes())
+    return file
+
+
 def _linked_to_nothing() -> None:
     os.symlink("nothing", "out/nowhere")
     os.link("out/nowhere", "new", follow_symlinks=False)
@@ -300,6 +319,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "posix_spawn of a known name": lambda: _beside("echo", lambda: os.waitpid(os.posix_spawn("echo", ["echo", "../new"], {}), 0)),
     "posix_spawn of a function taken before": lambda: _beside("echo", lambda: os.waitpid(SPAWN("echo", ["echo", "../new"], {}), 0)),
     "exec of what lies here": lambda: _beside("own", lambda: _become("own")),
+    "exec by number": lambda: _become_by_number(os.open("/bin/touch", os.O_RDONLY)),
+    "exec of what is in memory": lambda: _become_by_number(_in_memory()),
     "exec of a known name": lambda: _beside("echo", lambda: _become("echo")),
     "tar": _tar,
     "zip": _zip,

@@ -46,7 +46,7 @@ def posix_spawned(args: tuple[Any, ...]) -> Effect | None:
 
 def became(args: tuple[Any, ...]) -> Effect | None:
     """Say what this process becomes; whoever looks for the program tells of each place."""
-    return _process("os.exec", args[0], args[1], search=False)
+    return _process("os.exec", execs.name_of(args[0]), args[1], search=False)
 
 
 def spawned(args: tuple[Any, ...]) -> Effect | None:

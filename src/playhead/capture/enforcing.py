@@ -55,7 +55,7 @@ class Enforcer:
         self.rules = policy
         self.spent = Spent()
         self._begun = time.monotonic()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._prices: PriceList | None = None
         if "cost" in policy.limits:
             from playhead.store.price_list import PriceList
@@ -75,7 +75,7 @@ class Enforcer:
 
     def decide_call(self, capability: str, name: str, counter: str) -> Decision:
         """Decide about a call, and count it where it will be made: one that is stopped is none."""
-        with self._lock:  # or two threads would both be the last that is allowed
+        with self.lock:  # or two threads would both be the last that is allowed
             decision = self.decide(capability, [name])
             if decision.decision == "allow" or self.rules.mode == "observe":
                 setattr(self.spent, counter, getattr(self.spent, counter) + 1)
@@ -323,6 +323,15 @@ def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
     return asked.model if isinstance(asked.model, str) else None
+
+
+def _after_fork_in_child() -> None:
+    for enforcer in list(_of.values()):
+        enforcer.lock = threading.Lock()  # another thread may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 # Names of hosts.

@@ -58,7 +58,7 @@ def names_of(path: str, root: str, *, itself: bool = False) -> list[str]:
 def _leads(path: str) -> str | None:
     try:
         return os.readlink(path)
-    except OSError:
+    except (OSError, ValueError):  # a name with a null character
         return None  # no link, or nothing that we could go through
 
 
@@ -163,6 +163,6 @@ def has_other_names(path: str) -> bool:
     """Say whether a file has hard links besides this name: nobody knows what they are called."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return found.st_nlink > 1 and os.path.isfile(path)
