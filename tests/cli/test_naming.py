@@ -76,3 +76,16 @@ def test_a_run_of_exactly_that_name_comes_first(store, record):
 @pytest.mark.parametrize(("wrong", "right"), [("@lst", "@last"), ("@lats~1", "@last~1"), ("fix-logn~2", "fix-login~2")])
 def test_what_was_mistyped_is_guessed(ask, sample, wrong, right):
     assert f"Did you mean {right}?" in ask("show", wrong).err
+
+
+def test_below_the_folder_of_the_store_every_command_says_where_it_is(ask, sample, store, tmp_path, monkeypatch):
+    monkeypatch.delenv("PLAYHEAD_DIR")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    hint = f"There are runs in {store}: add `--store {store}`."
+    assert hint in ask("ls").out
+    for arguments in (["show", "fix-login"], ["show", sample], ["diff", "@last", "@last"], ["audit", "fix-login"]):
+        said = ask(*arguments)
+        assert (said.code, hint in said.err) == (2, True), arguments
+    assert ask("show", "fix-login", "--store", str(store)).code == 0
+    assert not (tmp_path / "a" / "b" / ".playhead").exists()

@@ -7,6 +7,7 @@ import shlex
 
 from playhead import _limits
 from playhead.errors import AmbiguousRun, UsageError
+from playhead.store import layout
 from playhead.store.index import Index
 
 LAST = "@last"
@@ -37,13 +38,23 @@ def similar(index: Index, text: str) -> str | None:
     """Say what may have been meant by what was not found; None where nothing looks like it."""
     name, back = _name_and_back(text)
     names = {str(run["name"]) for run in index.list_runs(limit=_LOOKED_AT) if run["name"]}
+    if not names:
+        return None
     if back is not None and (name == LAST or name in names):
-        return (
-            f"There are not so many: `playhead ls{'' if name == LAST else f' --name {shlex.quote(name)}'}` lists them."
-        )
+        which = "" if name == LAST else f" --name {shlex.quote(name)}"
+        return f"There are not so many: `playhead ls{which}` lists them."
     steps = "" if back is None else f"~{back}"
-    close = difflib.get_close_matches(name, sorted({*names, LAST}), n=3)
+    close = difflib.get_close_matches(name, sorted({*names, LAST} - {name}), n=3)
     return f"Did you mean {' or '.join(f'{one}{steps}' for one in close)}?" if close else None
+
+
+def runs_above(index: Index) -> str | None:
+    """Say where there are runs, where this store has none: a folder above may have a store."""
+    if index.list_runs(limit=1):
+        return None
+    stores = (folder / index.root.name for folder in index.root.absolute().parent.parents)
+    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
+    return None if above is None else f"There are runs in {above}: add `--store {shlex.quote(str(above))}`."
 
 
 def _name_and_back(text: str) -> tuple[str, int | None]:

@@ -17,7 +17,7 @@ import orjson
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._api.addenda import adding
-from playhead._api.latest import look_up, similar
+from playhead._api.latest import look_up, runs_above, similar
 from playhead._api.metrics import metrics_of_run
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
@@ -237,7 +237,8 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
         if run is None and form_of(Path(text)) is not None and not os.path.exists(text):
             raise RunNotFound(f"there is no file {text}, and no run of that name in {files.root}")
         if run is None and not os.path.exists(text):
-            raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=similar(index, text))
+            hint = similar(index, text) or runs_above(index)
+            raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=hint)
     return _load_path(Path(text), files) if run is None else [Run(files, run)]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
+from playhead._api.latest import runs_above
 from playhead.cli.arguments import moment_us
 from playhead.cli.output import Output
-from playhead.store import layout
 from playhead.store.index import STATUSES, Index
 
 _ID = re.compile(r"[0-9a-fA-F]{1,64}")
@@ -77,9 +76,7 @@ def say_none(root: Path, index: Index, out: Output) -> None:
         out.print("No run matches. `playhead ls` without filters lists all of them.")
         return
     out.print(f"No runs yet in {root}.")
-    stores = (folder / root.name for folder in root.parent.parents)
-    above = next((store for store in stores if layout.is_store(store)), None)
-    if above is not None:
-        out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
+    if (hint := runs_above(index)) is not None:
+        out.print(hint)
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")

@@ -200,10 +200,8 @@ def _overview(out: Output, rest: list[str]) -> int:
         out.styled("\n", (title, "bold"))
         for name in names:
             out.styled("  ", (f"{name:<12}", "cyan"), COMMANDS[name])
-    out.print(
-        "\nA run is named by its id, the beginning of it, its name (the latest; NAME~1 the one before), @last, @last~1,"
-    )
-    out.print("or a path.")
+    out.print("\nA run is named by its id, the beginning of it, its name (the latest; NAME~1 the one before),")
+    out.print("@last, @last~1, or a path.")
     out.print("Every command takes --json, --store DIR, --no-color and --help.")
     out.print("Exit codes: 0 yes, 1 no, 2 usage, 3 could not tell.")
     return YES

@@ -105,8 +105,8 @@ def _with_policy(found: Run, moment: Moment) -> dict[str, Any] | None:
 
 
 def _print_head(found: Run, moment: Moment, out: Output) -> None:
-    out.styled((f"after event {moment.seq}", "bold"), f" of {found.id}: ", (one_line(moment.kind), "magenta"),
-               f", {text.duration(moment.elapsed_us)} into the run")  # fmt: skip
+    into = f"{one_line(moment.kind)}, {text.duration(moment.elapsed_us)} into the run"
+    out.wrapped([(f"after event {moment.seq}", "bold"), " "], f"of {found.id}: {into}")
     if moment.ended is not None:
         sign, style = symbol(moment.ended, out)
         out.styled((f"{sign} the run had ended: {one_line(moment.ended)}", style))
@@ -115,14 +115,14 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
     gaps = f"; {text.several(moment.gaps, 'gap')}" if moment.gaps else ""
     cost = prices.told(moment.cost, moment.cost_unpriced)
     spent = f"; cost {cost}" if cost else ""
-    out.print(f"  {counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
+    out.wrapped(["  "], f"{counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
     spans = moment.open_spans
     cut = f"the last {_OPEN_MAX} of {len(spans):,}" if len(spans) > _OPEN_MAX else ""
     _heading("open", cut if spans else "nothing", out)
     for item in spans[-_OPEN_MAX:]:
         kind = item["kind"].partition(".")[0]
         since = text.duration(moment.elapsed_us - item["since_us"])
-        out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
+        _print_cut(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}", f"  for {since}  lane {item['lane']}", out)
 
 
 def _print_prompt(moment: Moment, out: Output) -> None:
@@ -170,15 +170,22 @@ def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
     more = f"; {left_out:,} are not listed here: playhead show {found.id} --reads --at {moment.seq}" if left_out else ""
     _heading("read", f"{ambient['reads']:,} so far{more}", out)
     for line in lines:
-        out.print(one_line(line))
+        _print_cut(one_line(line), "", out)
 
 
 def _print_list(title: str, items: Sequence[dict[str, Any]], names: tuple[str, ...], out: Output) -> None:
     cut = f"the last {_LISTED_MAX} of {len(items)}" if len(items) > _LISTED_MAX else ""
     _heading(title, cut if items else "none", out)
     for item in items[-_LISTED_MAX:]:
-        out.print(f"  {item['seq']:>5}  " + one_line("  ".join(str(item[name]) for name in names if item[name])))
+        _print_cut(
+            f"  {item['seq']:>5}  {one_line('  '.join(str(item[name]) for name in names if item[name]))}", "", out
+        )
+
+
+def _print_cut(told: str, end: str, out: Output) -> None:
+    """Write a line, on a terminal so that it fits."""
+    out.print((text.cut(told, out.width - text.cells(end)) if out.terminal else told) + end)
 
 
 def _heading(title: str, told: str, out: Output) -> None:
-    out.styled((title, "bold"), f": {one_line(told)}" if told else ":")
+    out.wrapped([(title, "bold"), ": "], told) if told else out.styled((title, "bold"), ":")

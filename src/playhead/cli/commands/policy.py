@@ -93,7 +93,7 @@ def _check(args: argparse.Namespace, out: Output) -> int:
         out.print(f"  at most {value:g} {name}")
     missing = [name for name in KNOWN if name not in policy.capabilities]
     if missing:
-        out.styled(("  denied, since it is not named: ", "dim"), ", ".join(missing))
+        out.wrapped([("  denied, since it is not named: ", "dim")], ", ".join(missing))
     for doubt in doubts:
         out.styled((f"  {'⚠' if out.unicode else '!'} ", "yellow"), one_line(doubt))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import event_at, print_error, show_moment
 from playhead.cli.output import Output, one_line
+from playhead.cli.quick_index import with_short_ids
 from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
     KILLED,
@@ -35,12 +37,15 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store import presence
+from playhead.store.files import FileStore
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.points import written
 from playhead.views.summary import Summary
 from playhead.views.timeline import Row, Timeline, window
+
+_NEXT_WIDTH = len("next  ")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -302,22 +307,29 @@ def _print_end(
         out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    name = name_of(found, given)
     out.print()
-    out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    for number, told in enumerate(_next(found, name_of(found, given), summary, status, ready)):
+        if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
+            told = with_short_ids(found.store.root, told)
+        out.styled(("      " if number else "next  ", "dim"), told)
+
+
+def _next(found: Run, name: str, summary: Summary, status: str, ready: Readiness) -> Iterator[str]:
+    """Yield the commands that one may want next."""
+    yield f"playhead show {name} --at SEQ"
     failed = status not in ("ok", "running") and summary.origin is None  # what replays another is compared with that
     if failed and (good := good_one(found.store, found.id, summary.name)) is not None:
-        out.print(f"      playhead diff {good} {name}")
+        yield f"playhead diff {good} {name}"
     code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
     if (status == "crashed" or (isinstance(code, int) and code > KILLED)) and _starts_python(found):
-        out.print(f"      playhead resume {name}")
-    out.print(f"      playhead verify {name}")
+        yield f"playhead resume {name}"
+    yield f"playhead verify {name}"
     if ready.replayable:
-        out.print(f"      playhead replay {name}")
+        yield f"playhead replay {name}"
     if ready.replayable and not ready.not_captured and summary.origin is None and _starts_python(found):
-        out.print(f"      playhead replay {name} --mode exact")
+        yield f"playhead replay {name} --mode exact"
     if summary.wrote_stderr and status in ("error", "crashed"):
-        out.print(f"      playhead show {name} --output stderr")
+        yield f"playhead show {name} --output stderr"
 
 
 def _starts_python(found: Run) -> bool:
