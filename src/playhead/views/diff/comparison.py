@@ -119,7 +119,13 @@ class _Comparing:
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
                 side.leave_out_checks()
-        Pairing(left.side, right.side, (left.meaning, right.meaning), (left.nameless, right.nameless)).pair()
+        Pairing(
+            left.side,
+            right.side,
+            (left.meaning, right.meaning),
+            (left.nameless, right.nameless),
+            (left.values, right.values),
+        ).pair()
         found = list(self._differences())
         if left.side.root is not None:
             Causes(left.side.root, found).settle()

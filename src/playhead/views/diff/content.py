@@ -7,8 +7,9 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
@@ -46,6 +47,7 @@ _ANSWER: dict[str, tuple[str, ...]] = {
 }
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
+_NAMES = ("name", "model", "method", "operation")  # of what is asked
 _SHORT = 32  # bytes that are as good as their digest
 _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
@@ -101,6 +103,17 @@ def nameless(noun: str, found: Data) -> Data | None:
     if name is None:
         return None
     return {field: value for field, value in found.items() if field != name}
+
+
+def parts(noun: str, found: Data) -> Iterator[tuple[str, Any]]:
+    """Yield the single values of a question, without the name of what is asked; its references must be resolved."""
+    for field, value in found.items():
+        if noun == "http" and field == "url":
+            yield from parse_qsl(urlsplit(str(value)).query)
+        elif isinstance(value, dict):
+            yield from ((f"{field}/{name}", one) for name, one in value.items() if name != "model")
+        elif field not in _NAMES:
+            yield field, value
 
 
 def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:

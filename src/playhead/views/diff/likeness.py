@@ -41,6 +41,11 @@ def _contents(node: Node) -> Hashable:
     return tuple(sorted(child.whole or 0 for child in node.children)) if node.children else ()
 
 
+def says_much(node: Node) -> bool:
+    """Say whether what a node was answered, and what is in it, is enough to know it by."""
+    return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
+
+
 def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
     """Pair spans that ask the same and have something in them, in order: those that have most in common.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,13 @@ class Source:
             return None
         rest = content.nameless(node.kind, content.question(event.kind, event.data))
         return None if rest is None else content.digest(self.ignored(rest))
+
+    def values(self, node: Node) -> dict[str, Hashable]:
+        """Return the single values of a question, without names of what is asked."""
+        found: dict[str, Hashable] = {}
+        for name, value in content.parts(node.kind, self.asked(node)):
+            found[name] = content.digest(value)
+        return found
 
     def asked(self, node: Node) -> dict[str, Any]:
         """Return the question of a node, field by field."""
