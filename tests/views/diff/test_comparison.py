@@ -233,6 +233,41 @@ def test_a_wrapper_is_the_only_origin_even_among_calls_that_ask_the_same(chance:
     assert [one for one in found if one[1] != "follows"] == [("added", None, "wrapper")]
 
 
+@given(st.integers(1, 12), st.data())
+@settings(max_examples=100)
+def test_one_of_many_identical_calls_that_changed_is_one_change(several: int, data: Any) -> None:
+    at = data.draw(st.integers(0, several - 1))
+    for other, want in (
+        (tool("poll", {}, "ready"), ("changed", "output_changed", "poll")),
+        (tool("poll", {}, "refused", status="error"), ("changed", "status_changed", "poll")),
+        (tool("poll", {"hard": True}, "waiting"), ("changed", "input_changed", "poll")),
+        (tool("ask", {}, "waiting"), ("moved", None, "poll")),
+    ):
+        left = [tool("poll", {}, "waiting")] * several
+        right = [*left[:at], other, *left[at + 1 :]]
+        assert both_ways(run(*left), run(*right, run="run_b")) in ([want], [("moved", None, "ask")])
+
+
+def test_several_of_many_identical_calls_that_changed_are_as_many_changes() -> None:
+    left = ["waiting"] * 40
+    right = [f"other {at}" if at in (0, 3, 4, 17, 38) else "waiting" for at in range(40)]
+    found = both_ways(*(run(*(tool("poll", {}, one) for one in side), run=name)
+                        for side, name in ((left, "run_a"), (right, "run_b"))))  # fmt: skip
+    assert found == [("changed", "output_changed", "poll")] + [("changed", "output_changed", "poll")] * 4
+
+
+def test_a_round_around_another_round_is_taken_away_or_renamed_and_what_is_in_it_stays() -> None:
+    inner = step("round", tool("b", {}, "b"))
+    around = step("round", tool("a", {}, "a"), inner, tool("c", {}, "c"))
+    left = run(tool("first"), around)
+    taken = run(tool("first"), *around.inside, run="run_b")
+    assert [one for one in both_ways(left, taken) if one[1] != "follows"] == [("removed", None, "round")]
+    assert [one for one in both_ways(taken, left) if one[1] != "follows"] == [("added", None, "round")]
+    only = run(step("round", inner), tool("end"))
+    renamed = run(step("turn", inner), tool("end"), run="run_b")
+    assert both_ways(only, renamed) == [("moved", None, "round")]
+
+
 def test_lanes_of_lanes_are_compared_however_deep() -> None:
     lanes = ["0" + ".1" * depth for depth in range(1, 1200)]
     left, right = (

@@ -106,3 +106,12 @@ def test_another_query_is_one_change() -> None:
     right = run(http("http://a/items?page=2", "two"), tool("end"), run="run_b")
     assert [one[:2] for one in both_ways(left, right)] == [("changed", "input_changed")]
     assert told(diffed(left, right))[0][2].endswith(("page=1", "page=2"))
+
+
+def test_of_several_attempts_those_that_ended_well_are_held_against_each_other() -> None:
+    failed, fine = tool("fetch", {}, "timeout", status="error"), tool("fetch", {}, "page")
+    for attempts in ([failed], [failed, failed]):
+        left, right = run(fine, tool("end")), run(*attempts, tool("fetch", {}, "other"), tool("end"), run="run_b")
+        added = [("added", None, "fetch"), *[("added", "follows", "fetch")] * (len(attempts) - 1)]
+        assert both_ways(left, right) == [*added, ("changed", "output_changed", "fetch")]
+        assert pairs(diffed(left, right))[-1] == [("/output", "page", "other")]

@@ -6,10 +6,9 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
@@ -109,7 +108,8 @@ def parts(noun: str, found: Data) -> Iterator[tuple[str, Any]]:
     """Yield the single values of a question, without the name of what is asked; its references must be resolved."""
     for field, value in found.items():
         if noun == "http" and field == "url":
-            yield from parse_qsl(urlsplit(str(value)).query)
+            for one in str(value).partition("?")[2].split("&"):
+                yield one.partition("=")[0], one
         elif isinstance(value, dict):
             yield from ((f"{field}/{name}", one) for name, one in value.items() if name != "model")
         elif field not in _NAMES:
@@ -119,12 +119,12 @@ def parts(noun: str, found: Data) -> Iterator[tuple[str, Any]]:
 def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:
     """Return what is the same for two values that are one in RFC 8785, and almost never for others."""
     found = _encoded(value)
-    if resolve is not None and has_references(found):
+    if b"$" in found and resolve is not None and has_references(found):
         value = resolve(value)
         found = _encoded(value)
     if b".0" in found:  # perhaps a float that is a whole number, which RFC 8785 writes as one
         found = encoded(value)
-    return found if len(found) <= _SHORT else hashlib.blake2b(found, digest_size=16).digest()
+    return found if len(found) <= _SHORT else blake2b(found, digest_size=16).digest()
 
 
 def _encoded(value: Any) -> bytes:

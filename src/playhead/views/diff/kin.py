@@ -65,9 +65,9 @@ class Kin:
         mates = {id(node): node for node in rights}
         best = [{at: _most(found) for at, found in side.items()} for side in votes]
         return [
-            (node, mates[other])
+            (node, mates[most])
             for node in lefts
-            if (other := best[0].get(id(node))) is not None and best[1][other] == id(node)
+            if (most := best[0].get(id(node))) is not None and best[1][most] == id(node)
         ]
 
 
