@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.views.diff.stories import Part, Together, diffed, model, run, step, told, tool
 from tests.views.diff.test_comparison import both_ways
@@ -76,6 +77,13 @@ def test_a_program_that_does_the_same_in_threads_keeps_its_pairs() -> None:
     right = run(Together(tuple(save(number, "A!!", f"0.{number}") for number in (1, 2, 3)), (2, 0, 1)), run="run_b")
     both_ways(left, right)
     assert pairs(diffed(left, right)) == [[TEXT, LENGTH]] * 3
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_which_of_two_that_stand_in_one_place_is_named_first_does_not_vary(number: int) -> None:
+    left, right = run(tool("a"), tool("b"), tool("end")), run(tool("a"), tool("c"), tool("end"), run=f"run_{number}")
+    right = [msgspec.structs.replace(event, time="2026-01-02T00:00:00.000000Z") for event in right]
+    assert [one[0] for one in both_ways(left, right)] == ["added", "removed"]
 
 
 def http(url: str, body: str) -> Part:

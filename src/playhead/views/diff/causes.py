@@ -111,7 +111,11 @@ class Causes:
             }
             ends = [self._place(node)[1] for node in here] + [last for _, last in units.values()]
             over = min(ends, default=inf)
-            found += [(node, tainted or over < self._place(node)[0]) for node in here]
+            # Of what is only on the right, and all in one gap, its own time says what came first.
+            first = min((node.end for node in here if id(node) in self._places), default=inf)
+            for node in here:
+                late = over < self._place(node)[0] or (id(node) in self._places and first < node.start)
+                found.append((node, tainted or late))
             waiting += [(inner, top, tainted or over < units[top][0]) for top, inner in lanes.items()]
         return found
 

@@ -100,6 +100,7 @@ class Side:
     root: Node | None = None
     finished: bool = False
     started: dict[str, Any] = field(default_factory=dict)  # the data of run.started
+    time: str = ""  # when it began
     head: str = ""
     launched: bool = False  # the whole program was recorded, with what it printed
     imported: bool = False  # its events came in some order, and are put in that of their times
@@ -191,7 +192,7 @@ class _Reading:
                 self._close(side.root, event)  # the last one counts
                 side.finished, side.ended_us = True, event.elapsed_us
         elif kind == "run.started" and side.root is None:
-            side.started, side.first_us = data, event.elapsed_us
+            side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             origin = mapping(data.get("origin"))
             side.replay = origin.get("mode") in _REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None

@@ -55,9 +55,9 @@ class Source:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
 
     @property
-    def order(self) -> tuple[str, str]:
-        """Return by what two runs are put in an order that does not depend on how they are named."""
-        return self.side.head, self.side.run
+    def order(self) -> tuple[str, str, str]:
+        """Return by what two runs are put in an order that does not depend on how they are named: the older first."""
+        return self.side.time, self.side.head, self.side.run
 
     def ignored(self, value: Any) -> Any:
         """Return a value without what is not to be compared."""
