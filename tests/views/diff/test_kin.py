@@ -81,7 +81,8 @@ def test_a_program_that_does_the_same_in_threads_keeps_its_pairs() -> None:
 
 @pytest.mark.parametrize("number", range(6))
 def test_which_of_two_that_stand_in_one_place_is_named_first_does_not_vary(number: int) -> None:
-    left, right = run(tool("a"), tool("b"), tool("end")), run(tool("a"), tool("c"), tool("end"), run=f"run_{number}")
+    left = run(tool("a"), tool("b", {"q": 1}, "x"), tool("end"))
+    right = run(tool("a"), tool("c", {"z": 2}, "y"), tool("end"), run=f"run_{number}")
     right = [msgspec.structs.replace(event, time="2026-01-02T00:00:00.000000Z") for event in right]
     assert [one[0] for one in both_ways(left, right)] == ["added", "removed"]
 
