@@ -80,6 +80,34 @@ def test_json_has_the_shape_that_scripts_rely_on(ask, store):
     assert found["metrics"]["tool_calls"] == {"left": 2, "right": 2, "delta": 0}
 
 
+def test_what_only_one_run_has_says_what_it_asked_and_what_came_of_it(ask, store):
+    def read(*items: str) -> str:
+        PRICES.update(apple=2, bread="dear")
+        with playhead.record("shop", store=store) as run:
+            for item in items:
+                price(item)
+            playhead.check("shop.order", resource=items[0])
+            talk = [{"role": "user", "content": f"Buy {items}?"}]
+            with playhead.model_call(provider="openai", model="gpt-5", request={"messages": talk}) as call:
+                call.respond({"choices": [{"message": {"role": "assistant", "content": "yes"}}]})
+            return run.id
+
+    left = read("apple", "bread")
+    with playhead.record("shop", store=store) as run:
+        right = run.id
+    out = ask("diff", left, right).out
+    assert '- 1 → –  tool price(item="apple") → 2  in shop  removed\n' in out
+    assert '- 3 → –  tool price(item="bread") → "dear"  in shop  removed, follows\n' in out
+    assert "- 5 → –  policy shop.order(apple) → allow" in out
+    assert "model gpt-5(\"Buy ('apple', 'bread')?\") → \"yes\"" in out
+    found = ask("diff", right, left, "--json").json["deviations"]
+    assert (found[0]["type"], found[0]["asked"], found[0]["answered"]) == ("added", 'item="apple"', "2")
+    for form in ("md", "html"):
+        ask("report", left, right, "--format", form, "-o", str(store / "report"))
+        text = (store / "report").read_text().replace("&quot;", '"').replace("&#34;", '"').replace("&#39;", "'")
+        assert '(item="apple") → 2' in text.replace("\\", "")
+
+
 @pytest.mark.parametrize(
     ("options", "code"), [([], 0), (["--exit-code"], 1), (["--exit-code", "--only", "model"], 0), (["--exit-code", "--ignore", "/output"], 1)]
 )  # fmt: skip

@@ -31,6 +31,7 @@ _MOVES = {
 }
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
+_SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
 _DIGEST = re.compile("[0-9a-f]{64}")
 _DIGEST_SHOWN = 12
 
@@ -134,7 +135,9 @@ def _place(one: Deviation) -> str:
     seq = seqs[0] if seqs[0] == seqs[1] else " → ".join(seqs)
     noun = one.kind.partition(".")[0]
     where = one.path.rpartition(" / ")[0]
-    return f"{seq}  {noun} {shown(one.name, 80)}" + (f"  in {shown(where, 80)}" if where else "")
+    asked, answered = (text.cut(said, _SAID_WIDTH) for said in one.said)
+    said = f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)
+    return f"{seq}  {noun} {shown(one.name, 80)}{said}" + (f"  in {shown(where, 80)}" if where else "")
 
 
 def _told(one: Deviation) -> str:

@@ -256,6 +256,36 @@ def test_several_of_many_identical_calls_that_changed_are_as_many_changes() -> N
     assert found == [("changed", "output_changed", "poll")] + [("changed", "output_changed", "poll")] * 4
 
 
+def interleaved(lanes: list[list[Part]], chance: Any) -> list[Part]:
+    """Let lanes run beside each other, as the scheduler likes it."""
+    waiting = [[part.on(f"0.{number}") for part in lane] for number, lane in enumerate(lanes, 1)]
+    found = []
+    while any(waiting):
+        found.append(chance.choice([lane for lane in waiting if lane]).pop(0))
+    return found
+
+
+@given(st.randoms(use_true_random=False), st.booleans(), st.data())
+@settings(max_examples=150)
+def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: Any, alone: bool, data: Any) -> None:
+    def call() -> Part:
+        return tool("poll", {"q": chance.randrange(10**9) if alone else 0}, chance.choice(["waiting", chance.random()]))
+
+    lanes = [[call() for _ in range(chance.randint(1, 5))] for _ in range(chance.randint(2, 4))]
+    assert both_ways(run(*interleaved(lanes, chance)), run(*interleaved(lanes, chance), run="run_b")) == []
+    lane = data.draw(st.integers(0, len(lanes) - 1))
+    at = data.draw(st.integers(0, len(lanes[lane]) - 1))
+    before, after = lanes[lane][:at], lanes[lane][at + 1 :]
+    for changed, want in (
+        ([*before, tool("poll", {"hard": 1}, lanes[lane][at].closing["output"]), *after], ("changed", "input_changed")),  # type: ignore[index]
+        ([*before, tool("poll", lanes[lane][at].data["input"], "other"), *after], ("changed", "output_changed")),
+        ([*before, step("wrapper", *(part.on(f"0.{lane + 1}") for part in lanes[lane][at:]))], ("added", None)),
+    ):
+        other = [*lanes[:lane], changed, *lanes[lane + 1 :]]
+        found = both_ways(run(*interleaved(lanes, chance)), run(*interleaved(other, chance), run="run_b"))
+        assert [one[:2] for one in found if one[1] != "follows"] == [want]
+
+
 def test_a_round_around_another_round_is_taken_away_or_renamed_and_what_is_in_it_stays() -> None:
     inner = step("round", tool("b", {}, "b"))
     around = step("round", tool("a", {}, "a"), inner, tool("c", {}, "c"))

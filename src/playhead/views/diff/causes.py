@@ -10,9 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 
 from playhead.views.diff.nodes import Node
+from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
 
 
@@ -125,26 +127,42 @@ class Causes:
         return node.start, inf if node.status == "open" else node.end
 
     def _lay_out(self, parent: Node) -> None:
-        """Give what is only on the right its place on the left, in the gap between what is on both."""
+        """Give what is only on the right its place on the left, in the gap between what is on both and in its lane."""
         added = self._added.get(id(parent))
         if not added:
             return
-        firm = [(one, other) for one, other in paired_children(parent) if one.moved != "order"]
-        ends = sorted((other.end, one.end) for one, other in firm)
-        begins = sorted((other.start, one.start) for one, other in firm)
-        latest: list[int] = []
-        for _, end in ends:
-            latest.append(max(end, latest[-1]) if latest else end)
-        earliest: list[int] = []
-        for _, start in reversed(begins):
-            earliest.append(min(start, earliest[-1]) if earliest else start)
-        earliest.reverse()
+        firm: dict[str, list[Pair]] = {}
+        for one, other in paired_children(parent):
+            if one.moved != "order":
+                firm.setdefault(other.lane, []).append((one, other))
+        gaps = {lane: _Gap(pairs) for lane, pairs in firm.items()}
         for node in added:
-            before = bisect_left(ends, (node.start, -1))
-            after = bisect_left(begins, (node.end + 1, -1))
-            first = (latest[before - 1] if before else parent.start) + 0.5
-            last = (earliest[after] if after < len(earliest) else self._place(parent)[1]) - 0.5
-            self._places[id(node)] = first, max(first, last)
+            lane = node.lane
+            while lane and lane not in gaps:  # else in the lane that began it
+                lane = lane.rpartition(".")[0]
+            first, last = gaps[lane].around(node) if lane else (None, None)
+            begin = (parent.start if first is None else first) + 0.5
+            end = (self._place(parent)[1] if last is None else last) - 0.5
+            self._places[id(node)] = begin, max(begin, end)
+
+
+class _Gap:
+    """Places on the left between pairs of a lane."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._ends = sorted((other.end, one.end) for one, other in pairs)
+        self._begins = sorted((other.start, one.start) for one, other in pairs)
+        self._latest = list(accumulate((end for _, end in self._ends), max))
+        self._earliest = list(accumulate((start for _, start in reversed(self._begins)), min))[::-1]
+
+    def around(self, node: Node) -> tuple[int | None, int | None]:
+        """Return where on the left ended what is before something on the right, and where began what is after it."""
+        before = bisect_left(self._ends, (node.start, -1))
+        after = bisect_left(self._begins, (node.end + 1, -1))
+        return (
+            self._latest[before - 1] if before else None,
+            self._earliest[after] if after < len(self._earliest) else None,
+        )
 
 
 def _left_parent(node: Node) -> Node | None:

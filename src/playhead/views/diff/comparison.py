@@ -32,6 +32,7 @@ class Deviation:
     why: str = ""  # of one that moved: order, parent, wrapper, name
     _path: Callable[[], str] = field(default=str, repr=False)
     _changes: Callable[[], list[Change]] = field(default=list, repr=False)
+    _said: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
 
     @cached_property
     def path(self) -> str:
@@ -43,6 +44,11 @@ class Deviation:
         """Return which fields differ, and how: looked up when it is asked for."""
         return self._changes()
 
+    @cached_property
+    def said(self) -> tuple[str, str]:
+        """Return of what was added or removed what was asked and what came of it, in a few words."""
+        return self._said()
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON."""
         names = ("type", "cause", "kind", "name", "path", "left_seq", "right_seq")
@@ -51,6 +57,7 @@ class Deviation:
             "changes": [change.as_dict() for change in self.changes],
             "deviation_point": self.deviation_point,
             **({"why": self.why} if self.why else {}),
+            **(dict(zip(("asked", "answered"), self.said, strict=True)) if self.type in ("added", "removed") else {}),
         }
 
 
@@ -177,6 +184,7 @@ class _Comparing:
             why=node.moved if kind == "moved" else "",
             _path=lambda: node.path,
             _changes=lambda: self._fields(one),
+            _said=lambda: self._words(one),
         )
 
     def _fields(self, one: Difference) -> list[Change]:
@@ -184,6 +192,11 @@ class _Comparing:
             return []
         asked = [] if one.by_answer else changes(self._left.asked(one.left), self._right.asked(one.right))
         return self._seen(asked + changes(self._left.answered(one.left), self._right.answered(one.right)))
+
+    def _words(self, one: Difference) -> tuple[str, str]:
+        if one.left is not None and one.right is not None:
+            return "", ""
+        return (self._right if one.left is None else self._left).said(one.node)
 
     def _seen(self, found: list[Change]) -> list[Change]:
         return [change.mirrored() for change in found] if self._turned else found

@@ -106,8 +106,6 @@ class Pairing:
         self._renamed(gaps)
         gaps.align(lambda node: (node.kind, node.name))
         gaps.align(called)
-        if gaps.lanes:  # which have no order between them: what is left over in one may be what another one did
-            self._pair_by(*gaps.left_over(), called, firm=gaps.firm())
 
     def _once(self, lefts: Sequence[Node], rights: Sequence[Node], key: Callable[[Node], Hashable]) -> bool:
         """Pair what has a key that no other one has on its side; say whether something else is on both sides."""
@@ -213,6 +211,7 @@ class _Gaps:
 
     def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
         self._join, self._lefts, self._rights, self._lane = join, lefts, rights, lane
+        self._several = any(node.lane != lefts[0].lane for nodes in (lefts, rights) for node in nodes)
         self.divide()
 
     def divide(self) -> None:
@@ -226,11 +225,6 @@ class _Gaps:
         )
         places = [*left, *(place for place in right if place not in left)]
         self._gaps = [(left.get(place, []), right.get(place, []), _is_other(place, lane)) for place in places]
-
-    @property
-    def lanes(self) -> bool:
-        """Say whether something that has no mate stands in another lane than what it is in."""
-        return any(node.lane != self._lane for side in self.left_over() for node in side)
 
     def unsure(self) -> tuple[list[Node], list[Node]]:
         """Return what has no mate, where its place does not say which belong together."""
@@ -252,11 +246,11 @@ class _Gaps:
         return [(node, node.mate) for node in self._lefts if node.mate is not None]
 
     def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap."""
+        """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
         self.align_by(lambda ones, others: _aligned(ones, others, token), why)
 
     def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
-        """Pair what is found in a gap, in order; what is paired divides the gap."""
+        """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
         gaps = []
         for lefts, rights, begins in self._gaps:
             ones, others = ([node for node in side if node.mate is None] for side in (lefts, rights))
@@ -268,6 +262,10 @@ class _Gaps:
             elif ones or others:
                 gaps.append((ones, others, begins))
         self._gaps = gaps
+        if self._several:
+            for one, other in find(*self.left_over()):
+                if one.lane != other.lane:
+                    self._join(one, other, why)
 
 
 def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:

@@ -12,6 +12,7 @@ from playhead.event.keys import ASKED
 from playhead.event.normalise import Normalisers
 from playhead.views.diff import content
 from playhead.views.diff.nodes import Node, side_of
+from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
 from playhead.views.facts import Facts
 from playhead.views.prices import Bill, Prices
@@ -112,6 +113,13 @@ class Source:
             found["content"] = event.data["content"]
         left: dict[str, Any] = self.ignored(found)
         return left
+
+    def said(self, node: Node) -> tuple[str, str]:
+        """Return in a few words what a node asked, and what came of it."""
+        event = self._event(node.seq)
+        if event is None:
+            return "", ""
+        return said_of(event, self._event(node.end_seq), self.recorded.value)
 
     def _event(self, seq: int | None) -> Event | None:
         try:

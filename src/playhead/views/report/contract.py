@@ -54,3 +54,9 @@ def outcome(diff: dict[str, Any]) -> str:
     return (
         "the final output differs" if diff["output_differs"] else "the final output is the same, the way there is not"
     )
+
+
+def said(deviation: dict[str, Any]) -> str:
+    """Say what was asked and what came of it, of what only one of the runs has."""
+    asked, answered = (str(deviation.get(name) or "") for name in ("asked", "answered"))
+    return f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)

@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, outcome
+from playhead.views.report.contract import Report, ReportedRun, outcome, said
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
@@ -87,7 +87,7 @@ def _place(one: dict[str, Any]) -> str:
     seqs = " → ".join("–" if one.get(side) is None else str(one[side]) for side in ("left_seq", "right_seq"))
     cause = f", {_m(str(one['cause']).replace('_', ' '))}" if one.get("cause") else ""
     path = _m(_cut(one.get("path")))
-    return f"event {seqs}: **{_m(one.get('type'))}** {path}{cause}"
+    return f"event {seqs}: **{_m(one.get('type'))}** {path}{_m(_cut(said(one)))}{cause}"
 
 
 def _audit(audit: dict[str, Any]) -> list[str]:
