@@ -200,7 +200,7 @@ def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
     told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
     told.append(f"time: {_both(found['duration_us'], text.duration)}")
     told.append(f"cost: {_both(found['cost'], prices.money)}")
-    return [line for line in told if not line.endswith((": 0", ": unknown"))]
+    return [line for line in told if not line.endswith((": 0", ": unknown", ": $0.00"))]
 
 
 def _both(one: dict[str, Any], write: Any) -> str:

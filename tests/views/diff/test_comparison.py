@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,6 +101,29 @@ def test_a_policy_check_that_comes_after_the_effect_is_one_deviation(act: Part) 
     left, right = run(policy("a"), act, note("end")), run(act, policy("a"), note("end"), run="run_b")
     assert both_ways(left, right) == [("moved", None, "fs.write")]
     assert diffed(left, right).deviations[0].why == "order"
+
+
+def test_the_mode_of_a_policy_is_of_the_setting_and_its_decisions_are_compared() -> None:
+    def checked(mode: str, decision: str = "deny") -> Part:
+        found = policy("a", decision)
+        return replace(found, data={**found.data, "mode": mode})
+
+    modes = [{"digest": "d", "mode": mode} for mode in ("observe", "enforce")]
+    left, right = run(checked("observe"), policy=modes[0]), run(checked("enforce"), policy=modes[1], run="run_b")
+    assert both_ways(left, right) == []
+    assert [change.path for change in diffed(left, right).config] == ["/policy/mode"]
+    right = run(checked("enforce", "allow"), policy=modes[1], run="run_b")
+    assert both_ways(left, right) == [("changed", "output_changed", "fs.write")]
+
+
+def test_a_run_that_asked_no_model_or_was_refused_by_all_cost_nothing() -> None:
+    failed, silent = (
+        Part("model.invoked", {"model": "gpt-5", "request": {}}, {"status": status}) for status in ("error", "ok")
+    )
+    found = diffed(run(), run(failed, run="run_b"))
+    assert found.metrics["cost"] == {"left": 0.0, "right": 0.0, "delta": 0.0}
+    found = diffed(run(failed), run(silent, unfinished(failed), run="run_b"))
+    assert found.metrics["cost"] == {"left": 0.0, "right": None, "delta": None}
 
 
 def test_another_status_is_one_deviation() -> None:

@@ -40,7 +40,7 @@ _ANSWER: dict[str, tuple[str, ...]] = {
     "http.received": ("outcome", "status", "body", "error"),
     "process.exited": ("status", "exit_code", "output", "stdout", "stderr", "error"),
     "model.responded": ("status", "response", "finish", "error"),
-    "policy.checked": ("decision", "rule", "reason", "mode"),
+    "policy.checked": ("decision", "rule", "reason"),  # the mode is of the setting
     "artifact.created": ("digest",),
     "ci.reported": ("result", "test"),
 }

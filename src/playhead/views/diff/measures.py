@@ -18,7 +18,7 @@ def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
     for noun in ("model", "tool"):
         found[f"{noun}_calls"] = _delta(*(sum(node.kind == noun for node in side.nodes) for side in sides))
     found["duration_us"] = _delta(*(side.ended_us - side.first_us for side in sides))
-    found["cost"] = _delta(left.bill.amount, right.bill.amount)
+    found["cost"] = _delta(left.cost, right.cost)
     return found
 
 

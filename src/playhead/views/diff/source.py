@@ -48,12 +48,19 @@ class Source:
         self._normalisers = options.normalisers or Normalisers(registered=False)
         self.setting, self.bill = Setting(recorded.value), Bill(options.prices)
         self._facts = Facts()
+        self._free = 0  # calls of models that failed without having used a token
         try:
             self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
         except BrokenLine as problem:
             raise NotComparable(f"the {name} run cannot be read to its end: {problem.message}") from problem
         if self.side.root is None:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
+
+    @property
+    def cost(self) -> float | None:
+        """Return what the calls of models cost; None where nobody knows, 0 where none was made or all failed."""
+        free = self._free == sum(node.kind == "model" for node in self.side.nodes)
+        return 0.0 if self.bill.amount is None and free else self.bill.amount
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -132,6 +139,9 @@ class Source:
         if event.kind in _BILLED:
             for fact in self._facts.take(event):
                 fact.charge(self.bill)
+                self._free += (
+                    fact.status == "error" and fact.cost is None and not (fact.used.tokens_in or fact.used.tokens_out)
+                )
 
 
 def _steps(path: str) -> list[str]:
