@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,34 @@ def test_what_only_one_run_has_says_what_it_asked_and_what_came_of_it(ask, store
         assert '(item="apple") → 2' in text.replace("\\", "")
 
 
+def test_tasks_that_were_cancelled_since_one_of_their_group_failed_follow(store):
+    @playhead.tool
+    async def fetch(number: int, fails: bool) -> int:
+        await asyncio.sleep(0.01 * number)
+        if fails:
+            raise ConnectionError(number)
+        return number
+
+    async def part(number: int, fails: bool) -> None:
+        with playhead.step(f"part {number}"):
+            await fetch(number, False)
+        with playhead.step(f"rest {number}"):
+            await fetch(3 + 10 * number * fails, fails and not number)
+
+    async def group(fails: bool) -> str:
+        with playhead.record("group", store=store) as run, contextlib.suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(3):
+                    tasks.create_task(part(number, fails))
+        return run.id
+
+    found = playhead.diff(*(asyncio.run(group(fails)) for fails in (False, True)), ignore=["/input"])
+    assert [(one.cause, one.name, one.path.split(" / ")[1]) for one in found.deviations if one.cause != "follows"] == [
+        ("status_changed", "fetch", "rest 0")
+    ]
+    assert sum(one.cause == "follows" for one in found.deviations) >= 5
+
+
 @pytest.mark.parametrize(
     ("options", "code"), [([], 0), (["--exit-code"], 1), (["--exit-code", "--only", "model"], 0), (["--exit-code", "--ignore", "/output"], 1)]
 )  # fmt: skip
@@ -131,6 +161,9 @@ def test_bad_questions_say_what_can_be_asked(ask, store):
     assert ask("diff", "@last", "nothing").code == 2
     said = ask("diff", "@last", "@last", "--ignore", "output")
     assert (said.code, "not a path" in said.err) == (2, True)
+    for command in (("diff", "@last"), ("show",)):
+        said = ask(*command, "@last", "--limit", "-1")
+        assert (said.code, "--limit is a number of" in said.err) == (2, True)
 
 
 def test_a_run_that_cannot_be_read_is_no_empty_diff(ask, store):

@@ -120,13 +120,13 @@ def wrap(text: str, width: int, *, fold: bool = False) -> list[str]:
             line = ""
         line = f"{line} {word}" if line else word
         while fold and cells(line) > width:
-            fitting = _fitting(line, width)
-            lines.append(line[:fitting])
-            line = line[fitting:]
+            letters = fitting(line, width)
+            lines.append(line[:letters])
+            line = line[letters:]
     return [*lines, line.rstrip()]
 
 
-def _fitting(text: str, width: int) -> int:
+def fitting(text: str, width: int) -> int:
     """Return how many letters of a text fit, at least one."""
     used = 0
     for at, letter in enumerate(text):

@@ -170,6 +170,18 @@ def test_each_branch_has_its_own_deviation_point() -> None:
     ]  # fmt: skip
 
 
+def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
+    def body(*statuses: str) -> list[Any]:
+        calls = [tool("fetch", {"n": number}, "x", status=status) for number, status in enumerate(statuses)]
+        return [together(*(call.on(f"0.{number}") for number, call in enumerate(calls)))]
+
+    left, right = run(*body("ok", "ok", "ok")), run(*body("error", "cancelled", "cancelled"), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "follows", "follows"]
+    # Nobody failed before it: it was cancelled for a reason of its own.
+    right = run(*body("cancelled", "ok", "error"), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
+
+
 def test_a_renamed_step_is_recognised() -> None:
     inside = (tool("search", {"q": 1}, "found"), note("looked"))
     left, right = run(step("plan", *inside), tool("end")), run(step("planning", *inside), tool("end"), run="run_b")
@@ -308,6 +320,25 @@ def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: A
         other = [*lanes[:lane], changed, *lanes[lane + 1 :]]
         found = both_ways(run(*interleaved(lanes, chance)), run(*interleaved(other, chance), run="run_b"))
         assert [one[:2] for one in found if one[1] != "follows"] == [want]
+
+
+def artifact(name: str, digest: str) -> Part:
+    return Part("artifact.created", {"name": name, "role": "context_pack", "digest": digest, "size": 1})
+
+
+def test_numbers_that_the_store_gives_to_artifacts_of_one_name_are_no_difference() -> None:
+    left = run(artifact("a/pack.json", "1").on("0.1"), artifact("a/pack~2.json", "2").on("0.2"), artifact("x", "3"))
+    right = run(
+        artifact("a/pack.json", "2").on("0.2"),
+        artifact("a/pack~2.json", "1").on("0.1"),
+        artifact("x", "3"),
+        run="run_b",
+    )
+    assert both_ways(left, right) == []
+    later = run(*(artifact(name, name[:1]) for name in ("b.tar.gz", "b~2.tar.gz", "c")))
+    added = run(*(artifact(name, digest) for name, digest in (("b.tar.gz", "0"), ("b~2.tar.gz", "b"), ("b~3.tar.gz", "b"),
+                                                              ("c", "c"))), run="run_b")  # fmt: skip
+    assert both_ways(later, added) == [("added", None, "b.tar.gz")]
 
 
 def test_a_round_around_another_round_is_taken_away_or_renamed_and_what_is_in_it_stays() -> None:

@@ -71,6 +71,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if args.at is not None and args.event is not None:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
+    if args.limit is not None and args.limit < 0:
+        raise UsageError("--limit is a number of rows, 0 for all")
     if not args.reads and (given := [name for name in ("source", "lane", "grep") if getattr(args, name) is not None]):
         raise UsageError(f"--{given[0]} chooses among what was read", hint="Add `--reads`.")
     if args.step is not None and (args.at is not None or args.event is not None):

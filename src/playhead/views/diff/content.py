@@ -6,6 +6,7 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -27,7 +28,6 @@ _ENVELOPE = ("intent", "payload", "metadata")  # of a request: the rest are its 
 _QUESTION: dict[str, tuple[str, ...]] = {
     "step.started": ("name", "attributes", "input"),
     "policy.checked": ("capability", "resource"),
-    "artifact.created": ("name", "role"),
     "note.added": ("text", "data"),
     "mcp.notified": ("method", "params", "from_server"),
     "ci.reported": ("job", "step", "test"),
@@ -47,6 +47,7 @@ _ANSWER: dict[str, tuple[str, ...]] = {
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
 _NAMES = ("name", "model", "method", "operation")  # of what is asked
+_NUMBERED = re.compile(r"~\d+(?=(\.[^/]*)?$)")  # what the store adds to the name of a second artifact of one name
 _SHORT = 32  # bytes that are as good as their digest
 _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
@@ -58,6 +59,8 @@ def question(kind: str, data: Data) -> Data:
         return {} if data.get("input") is None else {"input": _envelope(data["input"], data)}
     if kind in CALLS:
         return _call(kind, data)
+    if kind == "artifact.created":
+        return {"name": data.get("given") or _NUMBERED.sub("", str(data.get("name"))), "role": data.get("role")}
     fields = _QUESTION.get(kind)
     found = dict(data) if fields is None else {name: data[name] for name in fields if name in data}
     if kind == "step.started" and data.get("adopts"):
