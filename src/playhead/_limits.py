@@ -114,6 +114,7 @@ SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it
 SHOW_VALUE_CHARACTERS_MAX: Final = (
     4000  # of a value that is shown beside others; `--json` and `--event` show it in full
 )
+LAST_WORDS_CHARACTERS_MAX: Final = 65_536  # of the end of stderr, in which the traceback of a program is looked for
 DIFF_ROWS_DEFAULT: Final = 100  # deviations that `diff` shows; `--limit` changes it
 AUDIT_ROWS_DEFAULT: Final = 20  # of the findings of one rule; `--limit` changes it
 TAIL_EVENTS_DEFAULT: Final = 20

@@ -110,6 +110,19 @@ def test_what_only_one_run_has_says_what_it_asked_and_what_came_of_it(ask, store
         assert '(item="apple") → 2' in text.replace("\\", "")
 
 
+def test_the_outcome_says_why_one_of_the_runs_failed(ask, store):
+    left = shop(store)
+    with contextlib.suppress(KeyError), playhead.record("shop", input={"budget": 20}, store=store):
+        price("pear")
+    out = ask("diff", left, "@last").out
+    assert "      right failed  KeyError: 'pear'  test_diff.py:" in out.partition("first")[0]
+    assert "in price\n" in out.partition("first")[0]
+    assert "failed" not in ask("diff", "@last", "@last").out
+    for form in ("md", "html"):
+        ask("report", left, "@last", "--format", form, "-o", str(store / "report"))
+        assert "right failed: " in (store / "report").read_text()
+
+
 def test_tasks_that_were_cancelled_since_one_of_their_group_failed_follow(store):
     @playhead.tool
     async def fetch(number: int, fails: bool) -> int:

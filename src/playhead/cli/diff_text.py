@@ -51,8 +51,21 @@ def print_outcome(found: Comparison, out: Output) -> None:
             for change in one.changes if one.kind == "run" else ():
                 if _is_outcome(change):
                     print_change(change, out)
+        _print_failures(found.failures, out)
     else:
         out.styled(("the final output is the same", "bold green"), ", the way there is not")
+
+
+def _print_failures(failures: dict[str, dict[str, Any] | None], out: Output) -> None:
+    """Say why a run failed, where both did not for the same reason."""
+    if failures["left"] == failures["right"]:
+        return
+    for side, failure in failures.items():
+        if failure is not None and failure["error"]:
+            where = (f"  {one_line(failure['where'])}", "dim") if failure["where"] else ""
+            out.styled(_INDENT, (f"{side} failed", "dim"), "  ", (one_line(failure["error"]), "red"), where)
+            for cause in failure["causes"]:
+                out.styled(_INDENT, "  ", one_line(cause))
 
 
 def print_deviations(found: Comparison, chosen: list[Deviation], limit: int, all_of_them: bool, out: Output) -> None:

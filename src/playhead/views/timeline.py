@@ -19,6 +19,7 @@ from playhead.event.reads import count
 from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
 from playhead.views.facts import Facts
+from playhead.views.last_words import PROGRAM_ERRORS
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
 from playhead.views.spans import OpenSpans, SpanView
@@ -27,7 +28,6 @@ from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
 _FOLDED = ("output.written", "mcp.notified")
-_PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
     "model.invoked": "model_calls",
@@ -136,7 +136,7 @@ class Timeline:
         summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
         bill = self._facts.bill(self._prices)
         summary.cost, summary.cost_unpriced = bill.amount, bill.unpriced
-        only_how = mapping(summary.error).get("type") in _PROGRAM_ERRORS
+        only_how = mapping(summary.error).get("type") in PROGRAM_ERRORS
         summary.last_words = self._last_words if only_how else None
         return summary
 

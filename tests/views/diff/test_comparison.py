@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,6 +181,29 @@ def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
     # Nobody failed before it: it was cancelled for a reason of its own.
     right = run(*body("cancelled", "ok", "error"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
+
+
+def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/a/agent.py", line 4, in read\n    x\nKeyError: 1\n'
+    out = [Part("output.written", {"stream": "stderr", "text": text}) for text in (trace[:40], trace[40:])]
+
+    def ended(events: list[Event], error: dict[str, Any]) -> list[Event]:
+        return [*events[:-1], msgspec.structs.replace(events[-1], data={"status": "error", "error": error})]
+
+    by_program = {"type": "ProgramFailed", "message": "the program ended with exit code 1"}
+    frames = [
+        {"file": "/a/agent.py", "line": 4, "name": "read"},
+        {"file": "/b/site-packages/x.py", "line": 1, "name": "y"},
+    ]
+    own = {"type": "KeyError", "message": "1", "frames": frames}
+    told = {"error": "KeyError: 1", "where": "agent.py:4 in read", "causes": []}
+    left = run(tool("a"))
+    for right in (ended(run(tool("a"), *out, run="run_b"), by_program), ended(run(tool("a"), run="run_b"), own)):
+        assert diffed(left, right).failures == {"left": None, "right": told}
+        assert diffed(right, left).failures == {"left": told, "right": None}
+    assert diffed(left, ended(run(run="run_b"), by_program)).failures["right"] == {
+        "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [],
+    }  # fmt: skip
 
 
 def test_a_renamed_step_is_recognised() -> None:

@@ -74,6 +74,7 @@ class Comparison:
     durations: list[dict[str, Any]] | None  # where they were asked for
     not_compared: list[dict[str, Any]]  # side, seq, why
     output_differs: bool | None  # the final output; None where one of the runs has none
+    failures: dict[str, dict[str, Any] | None]  # why the left one failed, and the right one: error, where, causes
 
     @property
     def identical(self) -> bool | None:
@@ -96,6 +97,7 @@ class Comparison:
             "right": self.right,
             "identical": self.identical,
             "output_differs": self.output_differs,
+            "failures": self.failures,
             "headline": None if self.headline is None else self.headline.as_dict(),
             "deviations": [one.as_dict() for one in self.deviations],
             "metrics": self.metrics,
@@ -152,6 +154,7 @@ class _Comparing:
                 {"side": one.name, "seq": seq, "why": why} for one in (first, second) for seq, why in one.side.problems
             ],
             output_differs=_output_differs(left.side, right.side),
+            failures={"left": first.failure(), "right": second.failure()},
         )
 
     def _differences(self) -> Iterable[Difference]:

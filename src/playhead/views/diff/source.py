@@ -10,11 +10,13 @@ from playhead.errors import BrokenLine, MissingContent, NotComparable, UsageErro
 from playhead.event.envelope import Event
 from playhead.event.keys import ASKED
 from playhead.event.normalise import Normalisers
+from playhead.views import last_words, text
 from playhead.views.diff import content
 from playhead.views.diff.nodes import Node, side_of
 from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
 from playhead.views.facts import Facts
+from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices
 
 _BILLED = ("run.started", "model.invoked", "model.responded")
@@ -55,6 +57,21 @@ class Source:
             raise NotComparable(f"the {name} run cannot be read to its end: {problem.message}") from problem
         if self.side.root is None:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
+
+    def failure(self) -> dict[str, Any] | None:
+        """Return why the run failed: `error`, `where` in the program, `causes` behind it. None where it did not."""
+        root = self.side.root
+        event = self._event(root.end_seq) if root is not None and root.status == "error" else None
+        if event is None:
+            return None
+        error = self.recorded.value(event.data.get("error"))
+        if mapping(error).get("type") in last_words.PROGRAM_ERRORS:
+            written = b"".join(found for _, found in self.side.outputs.get("stderr", ()))
+            said, where = last_words.read(written.decode("utf-8", "replace"))
+            if said:
+                return {"error": said, "where": where, "causes": []}
+        where = last_words.own_place(mapping(error).get("frames"))
+        return {"error": text.error_line(error), "where": where, "causes": text.error_causes(error)}
 
     @property
     def cost(self) -> float | None:

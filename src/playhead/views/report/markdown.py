@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, outcome, said
+from playhead.views.report.contract import Report, ReportedRun, failures, outcome, said
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
@@ -44,7 +44,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 *(_m((run.verify.get(claim) or {}).get("verdict")) for claim in ("integrity", "completeness")),
             ]) + " |"
         )  # fmt: skip
-        if (error := text.error_line(about.get("error"))) is not None:
+        if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
             found += ["", f"> {_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
     return found
 
@@ -52,9 +52,10 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
     found = ["", f"### Differences: {outcome(diff)}", ""]
+    found += [f"- {side} failed: {_code(_cut(why))}" for side, why in failures(diff)]
     headline = diff.get("headline")
     if isinstance(headline, dict):
-        found.append(f"First: {_place(headline)}")
+        found += ["", f"First: {_place(headline)}"] if found[-1] else [f"First: {_place(headline)}"]
     origins = [one for one in deviations if one.get("cause") != "follows"]
     if deviations:
         follows = len(deviations) - len(origins)

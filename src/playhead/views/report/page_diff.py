@@ -8,7 +8,7 @@ from typing import Any
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import outcome, said
+from playhead.views.report.contract import failures, outcome, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -28,6 +28,7 @@ def diff_of(diff: dict[str, Any]) -> str:
     """Return the part of the page that says how the runs differ."""
     found = list(diff.get("deviations") or ())
     parts = [f'<h2 id="diff">Differences</h2><p><b>{e(outcome(diff).capitalize())}.</b></p>']
+    parts += [f'<p>{side} failed: <code class="bad">{e(why)}</code></p>' for side, why in failures(diff)]
     if isinstance(headline := diff.get("headline"), dict):
         parts.append(f"<p>First: {_place(headline)}</p>")
     follows = sum(one.get("cause") == "follows" for one in found)
