@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import playhead
@@ -36,3 +38,54 @@ def test_an_event_of_an_altered_run_is_found_by_its_line_whatever_number_it_says
         answer = ask("show", sample, "--at", str(seq))
         assert "altered" in answer.err
         assert answer.out.startswith(f"after event {seq} ")
+
+
+def test_steps_and_calls_are_found_by_name_whatever_else_is_gone(ask, store):
+    @playhead.tool
+    def read() -> str:
+        return "line\n" * 20_000
+
+    with playhead.record("r"):
+        with playhead.step("first"):
+            read()
+        with playhead.step("second"):
+            playhead.context_pack({"files": 2})
+    for blob in (store / "blobs").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    said = ask("show", "@last", "--step", "second", "--json")
+    assert (said.code, said.json["context_pack"]["content"]) == (0, {"files": 2})
+    assert ask("show", "@last", "--at", "second").out.startswith("after event 5 ")
+
+
+def test_a_name_with_a_number_in_it_is_found_as_it_is(ask, store):
+    with playhead.record("r"):
+        for name in ("fix #1", "fix ", "issue#7", "issue#7", "plan", "plan"):
+            with playhead.step(name):
+                pass
+    found = {
+        name: ask("show", "@last", "--at", name).out.split()[2]
+        for name in ("fix #1", "fix ", "issue#7", "issue#7#2", "plan#2")
+    }
+    assert found == {"fix #1": "1", "fix ": "3", "issue#7": "5", "issue#7#2": "7", "plan#2": "11"}
+
+
+def test_of_a_step_that_never_ended_the_last_of_its_lane_is_shown(ask, store):
+    with playhead.record("r") as run:
+        step = playhead.step("first")
+        step.__enter__()
+        playhead.context_pack({"files": 1})
+        other = threading.Thread(target=lambda: playhead.context_pack({"files": 2}), name="other")
+        other.start()
+        other.join()
+        shown = ask("show", run.id, "--step", "first", "--json").json
+        step.__exit__(None, None, None)
+    assert (shown["seq"], shown["steps"]) == (2, ["first"])
+
+
+def test_what_was_written_by_an_event_is_shown(ask, store):
+    with playhead.record("r") as run:
+        for text in ("one", "two"):
+            run.recording.emit_fields("output.written", {"stream": "stdout", "text": text})
+    assert ask("show", "@last", "--output", "stdout", "--at", "1").out == "one"
+    assert ask("show", "@last", "--output", "stdout").out == "onetwo"

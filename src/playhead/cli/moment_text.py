@@ -37,8 +37,12 @@ def event_at(found: Run, at: str | None, step: str | None) -> int | None:
         return event_of(reader, at)
     from playhead.replay.steps import find_step
 
-    meant = find_step(reader, str(step))
-    return meant.closing if meant.closing is not None else sum(1 for _ in reader.lines()) - 1
+    meant = find_step(reader, str(step), reader.readable)
+    if meant.closing is not None:
+        return meant.closing
+    # It never ended: the last that was heard of the lane that it is in.
+    events = enumerate(reader.events())
+    return max(at for at, event in events if event.lane == meant.lane and event.kind != "run.finished")
 
 
 def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> int:

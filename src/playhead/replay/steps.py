@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,9 +37,12 @@ class StepAt(NamedTuple):
         return bool(self.entrypoint.get("qualname"))
 
 
-def find_step(reader: RunReader, wanted: str) -> StepAt:
-    """Return the step that is meant: by its name, `name#2` for the second of it, or by the number of its event."""
-    steps = all_steps(reader)
+def find_step(reader: RunReader, wanted: str, value: Callable[[Any], Any] | None = None) -> StepAt:
+    """Return the step that is meant: by its name, `name#2` for the second of it, or by the number of its event.
+
+    `value` gives what was recorded as it was: `reader.readable` where it does not matter that some of it is gone.
+    """
+    steps = all_steps(reader, value)
     numbered = _NUMBERED.fullmatch(wanted)
     name, number = (numbered[1], int(numbered[2])) if numbered else (wanted, 1)
     for step in steps:
@@ -56,12 +60,14 @@ def find_step(reader: RunReader, wanted: str) -> StepAt:
     )
 
 
-def all_steps(reader: RunReader) -> list[StepAt]:
+def all_steps(reader: RunReader, value: Callable[[Any], Any] | None = None) -> list[StepAt]:
     """Return the steps of a run, in order; not those that were read off the traffic."""
     found: dict[str, StepAt] = {}
     counts: dict[str, int] = {}
-    for event in reader.resolved():
-        data = event.data
+    for event in reader.events():
+        if event.kind not in ("step.started", "step.finished"):
+            continue
+        data = (value or reader.value)(event.data)
         if event.kind == "step.started" and event.span is not None and not data.get("inferred"):
             name = str(data.get("name"))
             counts[name] = counts.get(name, 0) + 1

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", metavar="NAME", help="how things stood at the end of a step; NAME#2 for the second")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
-    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
+    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there; with --at by then")
     parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
     parser.add_argument("--source", metavar="TEXT", help="with --reads: only of sources with this in their name")
     parser.add_argument("--lane", help="with --reads: only those of this lane")
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
-        return _output(found, args.output, out)
+        return _output(found, args.output, args.at, out)
     if args.reads:
         return show_reads(found, args, out)
     if args.raw:
@@ -119,15 +119,17 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _output(found: Run, stream: str, out: Output) -> int:
+def _output(found: Run, stream: str, until: int | None, out: Output) -> int:
     recorded, anything = False, False
-    for event in found.events():
+    for seq, event in enumerate(found.events()):
+        if until is not None and seq > until:
+            break
         recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
             out.write_bytes(written(event.data))
             anything = True
     if not anything and recorded:
-        out.warn(f"playhead: the program wrote nothing to {stream}")
+        out.warn(f"playhead: the program wrote nothing to {stream}" + ("" if until is None else " by then"))
     elif not anything:
         out.warn(
             f"playhead: no output was recorded: {found.id} was not made with `playhead record`\n"
