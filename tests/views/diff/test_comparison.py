@@ -346,6 +346,18 @@ def test_what_a_policy_decided_by_itself_is_no_difference_to_a_replay() -> None:
     assert both_ways(live, again) == [("removed", None, "fs.write")]
 
 
+def test_what_is_inside_of_a_tool_that_a_replay_did_not_run_is_no_difference() -> None:
+    ran = tool("think", {}, "so", step("inner", note("a"), tool("ask", {}, "b")))
+    live = run(tool("first"), ran, ran, tool("last"))
+    answered = tool("think", {}, "so")
+    exact = run(tool("first"), answered, answered, tool("last"), run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert both_ways(live, exact) == []
+    assert diffed(live, exact).metrics["tool_calls"] == {"left": 6, "right": 4, "delta": -2}
+    fork = run(tool("first"), answered, ran, run="run_b", origin={"mode": "fork", "run": "run_a"})
+    assert both_ways(live, fork) == [("removed", None, "last")]
+    assert len(both_ways(live, run(tool("first"), answered, answered, tool("last"), run="run_b"))) == 6
+
+
 def test_what_is_ignored_of_texts_is_not_compared_in_what_was_printed_either() -> None:
     def printed(text: str, name: str) -> list[Event]:
         return run(Part("output.written", {"stream": "stdout", "text": text}), run=name)
