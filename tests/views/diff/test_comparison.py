@@ -346,6 +346,15 @@ def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: A
         assert [one[:2] for one in found if one[1] != "follows"] == [want]
 
 
+@pytest.mark.parametrize("name", [f"run_{letter}" for letter in "bcdefgh"])
+def test_what_came_one_after_the_other_follows_whichever_run_is_looked_at_first(name: str) -> None:
+    left, right = ([tool(f"{side}{at}", {"q": at}, f"{side} {at}") for at in range(5)] for side in "xy")
+    found = both_ways(run(*left), run(*right, run=name))
+    assert sorted(one[:2] for one in found if one[1] is None) == [("added", None), ("removed", None)]
+    assert both_ways(run(), run(*right, run=name))[0][1] is None
+    assert {one[1] for one in both_ways(run(), run(*right, run=name))[1:]} == {"follows"}
+
+
 def artifact(name: str, digest: str) -> Part:
     return Part("artifact.created", {"name": name, "role": "context_pack", "digest": digest, "size": 1})
 
@@ -395,6 +404,18 @@ def test_what_a_policy_decided_by_itself_is_no_difference_to_a_replay() -> None:
     assert both_ways(live, run(tool("write", {}, "ok"), asked, run="run_b")) == [("removed", None, "fs.write")]
     again = run(tool("write", {}, "ok"), run="run_b", origin={"mode": "exact", "run": "run_a"})
     assert both_ways(live, again) == [("removed", None, "fs.write")]
+
+
+def test_what_is_inside_of_a_tool_that_a_replay_did_not_run_is_no_difference() -> None:
+    ran = tool("think", {}, "so", step("inner", note("a"), tool("ask", {}, "b")))
+    live = run(tool("first"), ran, ran, tool("last"))
+    answered = tool("think", {}, "so")
+    exact = run(tool("first"), answered, answered, tool("last"), run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert both_ways(live, exact) == []
+    assert diffed(live, exact).metrics["tool_calls"] == {"left": 6, "right": 4, "delta": -2}
+    fork = run(tool("first"), answered, ran, run="run_b", origin={"mode": "fork", "run": "run_a"})
+    assert both_ways(live, fork) == [("removed", None, "last")]
+    assert len(both_ways(live, run(tool("first"), answered, answered, tool("last"), run="run_b"))) == 6
 
 
 def test_what_is_ignored_of_texts_is_not_compared_in_what_was_printed_either() -> None:

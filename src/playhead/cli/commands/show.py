@@ -49,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", metavar="NAME", help="how things stood at the end of a step; NAME#2 for the second")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
-    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there; with --at by then")
+    parser.add_argument(
+        "--output", choices=("stdout", "stderr"), help="what the program wrote there; with --at by then"
+    )
     parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
     parser.add_argument("--source", metavar="TEXT", help="with --reads: only of sources with this in their name")
     parser.add_argument("--lane", help="with --reads: only those of this lane")

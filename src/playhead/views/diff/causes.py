@@ -8,7 +8,7 @@ not begun yet. Lanes that ran beside each other, and siblings that overlapped, a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
@@ -16,6 +16,8 @@ from math import inf
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
+
+Place = Callable[[Node], tuple[float, float]]  # when it began and ended
 
 
 @dataclass(slots=True)
@@ -110,19 +112,17 @@ class Causes:
             for node in nodes:
                 if node.lane != base:
                     lanes.setdefault(_top(node.lane, base), []).append(node)
-            units = {
-                top: (min(self._place(one)[0] for one in inner), max(self._place(one)[1] for one in inner))
-                for top, inner in lanes.items()
-            }
-            ends = [self._place(node)[1] for node in here] + [last for _, last in units.values()]
-            over = min(ends, default=inf)
-            # Of what is only on the right, and all in one gap, its own time says what came first.
-            first = min((node.end for node in here if id(node) in self._places), default=inf)
-            for node in here:
-                late = over < self._place(node)[0] or (id(node) in self._places and first < node.start)
-                found.append((node, tainted or late))
-            waiting += [(inner, top, tainted or over < units[top][0]) for top, inner in lanes.items()]
+            late = _late(here, lanes, self._place)
+            # What is only on the right has one place on the left, and an order of its own.
+            ones = [node for node in here if self._is_added(node)]
+            others = {top: inner for top, inner in lanes.items() if all(map(self._is_added, inner))}
+            late |= _late(ones, others, lambda node: (node.start, node.end))
+            found += [(node, tainted or id(node) in late) for node in here]
+            waiting += [(inner, top, tainted or top in late) for top, inner in lanes.items()]
         return found
+
+    def _is_added(self, node: Node) -> bool:
+        return node.mate is None and id(node) in self._places
 
     def _place(self, node: Node) -> tuple[float, float]:
         if id(node) in self._places:
@@ -189,6 +189,16 @@ def _was_cancelled(one: Difference, failed: dict[int, list[Node]]) -> bool:
                 return True
             at = at.parent
     return False
+
+
+def _late(here: Sequence[Node], lanes: dict[str, list[Node]], place: Place) -> set[int | str]:
+    """Return which siblings (by their ids) and which lanes began when another of them was over."""
+    units = {
+        top: (min(place(node)[0] for node in inner), max(place(node)[1] for node in inner))
+        for top, inner in lanes.items()
+    }
+    over = min([place(node)[1] for node in here] + [last for _, last in units.values()], default=inf)
+    return {id(node) for node in here if over < place(node)[0]} | {top for top in units if over < units[top][0]}
 
 
 def _left_parent(node: Node) -> Node | None:

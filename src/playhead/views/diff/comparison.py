@@ -127,7 +127,7 @@ class _Comparing:
         left, right = self._left, self._right
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
-                side.leave_out_checks()
+                side.leave_out(side.checks)
         Pairing(
             left.side,
             right.side,

@@ -53,13 +53,18 @@ class Pairing:
         self._elsewhere()
 
     def _work(self) -> None:
+        unseen: tuple[list[Node], list[Node]] = ([], [])
         while self._waiting:
             left, right = self._waiting.pop()
             if left.kind == "tool" and any(
                 side.replay and not node.children for side, node in zip(self._sides, (left, right), strict=True)
             ):
-                continue  # a replay does not run what is inside of a tool
-            self._children(left, right)
+                for found, node in zip(unseen, (left, right), strict=True):
+                    found += _contents(node)  # which a replay does not run
+            else:
+                self._children(left, right)
+        for side, nodes in zip(self._sides, unseen, strict=True):
+            side.leave_out(nodes)
 
     def _join(self, left: Node, right: Node, why: str = "") -> None:
         left.mate, right.mate = right, left
@@ -318,6 +323,13 @@ def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tu
                 found.append(([], []))
             if id(node) not in firm:
                 found[place][side].append(node)
+    return found
+
+
+def _contents(node: Node) -> list[Node]:
+    found = list(node.children)
+    for one in found:
+        found += one.children  # which the loop goes on to
     return found
 
 

@@ -76,7 +76,7 @@ class Source:
     @property
     def cost(self) -> float | None:
         """Return what the calls of models cost; None where nobody knows, 0 where none was made or all failed."""
-        free = self._free == sum(node.kind == "model" for node in self.side.nodes)
+        free = self._free == self.side.counts["model_calls"]
         return 0.0 if self.bill.amount is None and free else self.bill.amount
 
     @property
