@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -124,3 +125,15 @@ def test_of_several_attempts_those_that_ended_well_are_held_against_each_other()
         added = [("added", None, "fetch"), *[("added", "follows", "fetch")] * (len(attempts) - 1)]
         assert both_ways(left, right) == [*added, ("changed", "output_changed", "fetch")]
         assert pairs(diffed(left, right))[-1] == [("/output", "page", "other")]
+
+
+@pytest.mark.parametrize("name", ["run_b", "run_c", "run_d"])
+def test_of_steps_that_were_attempted_again_those_that_ended_well_are_held_against_each_other(name: str) -> None:
+    def attempt(answer: str, status: str = "ok") -> Part:
+        found = step("ask", tool("fetch", {}, answer, status=status))
+        return replace(found, closing={"status": status})
+
+    left, right = run(attempt("page")), run(attempt("timeout", "error"), attempt("other"), run=name)
+    found = both_ways(left, right)
+    assert [one[::2] for one in found if one[1] != "follows"] == [("added", "ask"), ("changed", "fetch")]
+    assert [("/output", "page", "other")] in pairs(diffed(left, right))

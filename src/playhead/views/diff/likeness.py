@@ -65,7 +65,9 @@ def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
     best = [[0] * (len(others) + 1) for _ in range(len(ones) + 1)]
     common = [
         [
-            1 + 2 * sum((bag & bags[1][at]).values()) if one.question == other.question else 0
+            2 + 4 * sum((bag & bags[1][at]).values()) + (one.status == other.status)
+            if one.question == other.question
+            else 0
             for at, other in enumerate(others)
         ]
         for one, bag in zip(ones, bags[0], strict=True)
