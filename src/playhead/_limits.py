@@ -116,6 +116,7 @@ SHOW_ROWS_DEFAULT: Final = 500  # rows of a timeline; `--limit` changes it
 SHOW_VALUE_CHARACTERS_MAX: Final = (
     4000  # of a value that is shown beside others; `--json` and `--event` show it in full
 )
+LAST_WORDS_CHARACTERS_MAX: Final = 65_536  # of the end of stderr, in which the traceback of a program is looked for
 DIFF_ROWS_DEFAULT: Final = 100  # deviations that `diff` shows; `--limit` changes it
 AUDIT_ROWS_DEFAULT: Final = 20  # of the findings of one rule; `--limit` changes it
 TAIL_EVENTS_DEFAULT: Final = 20
@@ -181,6 +182,9 @@ DIFFERENCE_ALIKE_MAX: Final = (
     2_500  # spans of one name times those of the other run, each held against each by what is in them
 )
 DIFFERENCE_ALIKE_NODES_MAX: Final = 256  # of what is in such a span, that is looked at
+DIFFERENCE_KIN_MAX: Final = (
+    2_000  # calls in one comparison whose single values are held against each other; the rest is paired by its place
+)
 DURATION_DIFF_RATIO_MIN: Final = 0.25  # of the longer of two times, from which on `diff --durations` names them
 DURATION_DIFF_US_MIN: Final = 10_000  # and so many microseconds apart: less is noise
 NEAREST_COMPARED_MAX: Final = 64  # recorded questions that are compared with one that is not on the tape

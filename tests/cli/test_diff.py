@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,75 @@ def test_json_has_the_shape_that_scripts_rely_on(ask, store):
         "deviation_point": True,
     }
     assert found["metrics"]["tool_calls"] == {"left": 2, "right": 2, "delta": 0}
+
+
+def test_what_only_one_run_has_says_what_it_asked_and_what_came_of_it(ask, store):
+    def read(*items: str) -> str:
+        PRICES.update(apple=2, bread="dear")
+        with playhead.record("shop", store=store) as run:
+            for item in items:
+                price(item)
+            playhead.check("shop.order", resource=items[0])
+            talk = [{"role": "user", "content": f"Buy {items}?"}]
+            with playhead.model_call(provider="openai", model="gpt-5", request={"messages": talk}) as call:
+                call.respond({"choices": [{"message": {"role": "assistant", "content": "yes"}}]})
+            return run.id
+
+    left = read("apple", "bread")
+    with playhead.record("shop", store=store) as run:
+        right = run.id
+    out = ask("diff", left, right).out
+    assert '- 1 → –  tool price(item="apple") → 2  in shop  removed\n' in out
+    assert '- 3 → –  tool price(item="bread") → "dear"  in shop  removed, follows\n' in out
+    assert "- 5 → –  policy shop.order(apple) → allow" in out
+    assert "model gpt-5(\"Buy ('apple', 'bread')?\") → \"yes\"" in out
+    found = ask("diff", right, left, "--json").json["deviations"]
+    assert (found[0]["type"], found[0]["asked"], found[0]["answered"]) == ("added", 'item="apple"', "2")
+    for form in ("md", "html"):
+        ask("report", left, right, "--format", form, "-o", str(store / "report"))
+        text = (store / "report").read_text().replace("&quot;", '"').replace("&#34;", '"').replace("&#39;", "'")
+        assert '(item="apple") → 2' in text.replace("\\", "")
+
+
+def test_the_outcome_says_why_one_of_the_runs_failed(ask, store):
+    left = shop(store)
+    with contextlib.suppress(KeyError), playhead.record("shop", input={"budget": 20}, store=store):
+        price("pear")
+    out = ask("diff", left, "@last").out
+    assert "      right failed  KeyError: 'pear'  test_diff.py:" in out.partition("first")[0]
+    assert "in price\n" in out.partition("first")[0]
+    assert "failed" not in ask("diff", "@last", "@last").out
+    for form in ("md", "html"):
+        ask("report", left, "@last", "--format", form, "-o", str(store / "report"))
+        assert "right failed: " in (store / "report").read_text()
+
+
+def test_tasks_that_were_cancelled_since_one_of_their_group_failed_follow(store):
+    @playhead.tool
+    async def fetch(number: int, fails: bool) -> int:
+        await asyncio.sleep(0.01 * number)
+        if fails:
+            raise ConnectionError(number)
+        return number
+
+    async def part(number: int, fails: bool) -> None:
+        with playhead.step(f"part {number}"):
+            await fetch(number, False)
+        with playhead.step(f"rest {number}"):
+            await fetch(3 + 10 * number * fails, fails and not number)
+
+    async def group(fails: bool) -> str:
+        with playhead.record("group", store=store) as run, contextlib.suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(3):
+                    tasks.create_task(part(number, fails))
+        return run.id
+
+    found = playhead.diff(*(asyncio.run(group(fails)) for fails in (False, True)), ignore=["/input"])
+    assert [(one.cause, one.name, one.path.split(" / ")[1]) for one in found.deviations if one.cause != "follows"] == [
+        ("status_changed", "fetch", "rest 0")
+    ]
+    assert sum(one.cause == "follows" for one in found.deviations) >= 5
 
 
 @pytest.mark.parametrize(

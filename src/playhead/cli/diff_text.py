@@ -32,6 +32,7 @@ _MOVES = {
 }
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
+_SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
 _DIGEST = re.compile("[0-9a-f]{64}")
 _DIGEST_SHOWN = 12
 
@@ -50,8 +51,21 @@ def print_outcome(found: Comparison, out: Output) -> None:
             for change in one.changes if one.kind == "run" else ():
                 if _is_outcome(change):
                     print_change(change, out)
+        _print_failures(found.failures, out)
     else:
         out.styled(("the final output is the same", "bold green"), ", the way there is not")
+
+
+def _print_failures(failures: dict[str, dict[str, Any] | None], out: Output) -> None:
+    """Say why a run failed, where both did not for the same reason."""
+    if failures["left"] == failures["right"]:
+        return
+    for side, failure in failures.items():
+        if failure is not None and failure["error"]:
+            where = (f"  {one_line(failure['where'])}", "dim") if failure["where"] else ""
+            out.styled(_INDENT, (f"{side} failed", "dim"), "  ", (one_line(failure["error"]), "red"), where)
+            for cause in failure["causes"]:
+                out.styled(_INDENT, "  ", one_line(cause))
 
 
 def print_deviations(found: Comparison, chosen: list[Deviation], limit: int, all_of_them: bool, out: Output) -> None:
@@ -136,7 +150,9 @@ def _place(one: Deviation) -> str:
     seq = seqs[0] if seqs[0] == seqs[1] else " → ".join(seqs)
     noun = one.kind.partition(".")[0]
     where = one.path.rpartition(" / ")[0]
-    return f"{seq}  {noun} {shown(one.name, 80)}" + (f"  in {shown(where, 80)}" if where else "")
+    asked, answered = (text.cut(said, _SAID_WIDTH) for said in one.said)
+    said = f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)
+    return f"{seq}  {noun} {shown(one.name, 80)}{said}" + (f"  in {shown(where, 80)}" if where else "")
 
 
 def _told(one: Deviation) -> str:
@@ -168,7 +184,7 @@ def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
     told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
     told.append(f"time: {_both(found['duration_us'], text.duration)}")
     told.append(f"cost: {_both(found['cost'], prices.money)}")
-    return [line for line in told if not line.endswith((": 0", ": unknown"))]
+    return [line for line in told if not line.endswith((": 0", ": unknown", ": $0.00"))]
 
 
 def _both(one: dict[str, Any], write: Any) -> str:

@@ -1,9 +1,17 @@
-"""Say what a program wrote last before it failed: of a traceback what was raised, else its last line."""
+"""Read off the end of what a program wrote to stderr why it failed, and where in its own code."""
 
 from __future__ import annotations
 
+import re
+
+from playhead import _limits
+from playhead.views import text
+
 TRACEBACK = "Traceback (most recent call last):"
-_KEPT_MAX = 16_384  # characters, of what came in several pieces
+# What a program's error says of how it ended, and not why.
+PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")
+_INDENT = " |+-"  # that tracebacks of a group stand behind
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>[0-9]+)(?:, in (?P<name>.+))?$')
 
 
 class LastWords:
@@ -14,12 +22,12 @@ class LastWords:
 
     def take(self, written: str) -> None:
         """Look at the next piece."""
-        self._tail = (self._tail + written)[-_KEPT_MAX:]
+        self._tail = (self._tail + written)[-_limits.LAST_WORDS_CHARACTERS_MAX :]
 
     @property
     def line(self) -> str:
         """Return the line that says most of how the program ended; it may be empty."""
-        return self.raised or self._tail.rstrip().rpartition("\n")[2].strip()
+        return read(self._tail)[0]
 
     @property
     def raised(self) -> str | None:
@@ -27,8 +35,33 @@ class LastWords:
         return raised(self._tail)
 
 
+def read(stderr: str) -> tuple[str, str | None]:
+    """Return what was raised last, else the last line; and file, line and function of the program's own last frame."""
+    lines = stderr[-_limits.LAST_WORDS_CHARACTERS_MAX :].rstrip().split("\n")
+    error, frames = _last_traceback(lines)
+    error = error or lines[-1].strip(_INDENT)
+    return text.cut(error, _limits.CELL_CHARACTERS_MAX), text.error_place({"frames": frames})
+
+
 def raised(written: str) -> str | None:
     """Return what the last traceback in a text says was raised; None where there is none, or only its beginning."""
-    _, head, rest = written.rpartition(f"{TRACEBACK}\n")
-    whole = rest.split("\n")[:-1] if head else []
-    return next((line.rstrip() for line in whole if line and not line[0].isspace()), None)
+    return _last_traceback(written.split("\n")[:-1])[0]
+
+
+def _last_traceback(lines: list[str]) -> tuple[str | None, list[dict[str, str]]]:
+    """Return what the last traceback says was raised, and its frames."""
+    heading = max((at for at, line in enumerate(lines) if line.endswith(TRACEBACK)), default=None)
+    if heading is None:
+        return None, []
+    depth = _depth(lines[heading])
+    frames: list[dict[str, str]] = []
+    for line in lines[heading + 1 :]:
+        if (frame := _FRAME.search(line)) is not None:
+            frames.append(frame.groupdict())
+        elif _depth(line) <= depth and (error := line.strip(_INDENT)):
+            return error, frames
+    return None, frames
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(_INDENT))

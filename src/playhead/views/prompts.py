@@ -24,6 +24,12 @@ def messages_of(request: Any) -> list[dict[str, Any]]:
     return found
 
 
+def last_of(request: Any) -> str:
+    """Return the text that a model was told last; nothing where there is none."""
+    said = (text for message in reversed(messages_of(request)) for text in texts(message) if text.strip())
+    return next(said, "")
+
+
 def texts(value: Any) -> Iterator[str]:
     """Yield the texts of a prompt: one, or several parts."""
     if isinstance(value, str):

@@ -20,6 +20,7 @@ _ERROR_DEPTH_MAX = 10
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 8: "SIGFPE", 9: "SIGKILL",
             11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM"}  # fmt: skip
 # Files of packages, of Python itself and of Playhead.
+_SLASH = re.compile(r"[/\\]")
 _LIBRARIES = re.compile(
     r"[/\\](site-packages|dist-packages|lib\d*[/\\](python|pypy)\d[\d.]*|playhead[/\\](_api|capture|replay))[/\\]"
     r"|[/\\]Python\d*[/\\]Lib[/\\]|^<frozen "
@@ -152,7 +153,8 @@ def error_place(error: Any) -> str | None:
         return None
     named = (frame for frame in reversed(frames) if isinstance(frame, dict))
     last = next((frame for frame in named if not _LIBRARIES.search(str(frame.get("file")))), frames[-1])
-    return f"{str(last.get('file')).rpartition('/')[2]}:{last.get('line')} in {last.get('name')}"
+    place = f"{re.split(_SLASH, str(last.get('file')))[-1]}:{last.get('line')}"
+    return f"{place} in {last['name']}" if last.get("name") else place
 
 
 def error_line(error: Any) -> str | None:

@@ -21,7 +21,7 @@ from playhead.views.asked import AskedTools
 from playhead.views.attempts import Attempts
 from playhead.views.denials import Denials
 from playhead.views.facts import Facts
-from playhead.views.last_words import TRACEBACK, LastWords
+from playhead.views.last_words import PROGRAM_ERRORS, TRACEBACK, LastWords
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
 from playhead.views.spans import OpenSpans, SpanView
@@ -30,7 +30,6 @@ from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
 _FOLDED = ("output.written", "mcp.notified")
-_PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")  # which say how a program ended, and not why
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
     "model.invoked": "model_calls",
@@ -380,7 +379,7 @@ def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
 
 
 def _only_how(error: Any) -> bool:
-    return mapping(error).get("type") in _PROGRAM_ERRORS
+    return mapping(error).get("type") in PROGRAM_ERRORS
 
 
 def _attempt(attempt: Any) -> str:

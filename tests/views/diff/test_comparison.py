@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +104,29 @@ def test_a_policy_check_that_comes_after_the_effect_is_one_deviation(act: Part) 
     assert diffed(left, right).deviations[0].why == "order"
 
 
+def test_the_mode_of_a_policy_is_of_the_setting_and_its_decisions_are_compared() -> None:
+    def checked(mode: str, decision: str = "deny") -> Part:
+        found = policy("a", decision)
+        return replace(found, data={**found.data, "mode": mode})
+
+    modes = [{"digest": "d", "mode": mode} for mode in ("observe", "enforce")]
+    left, right = run(checked("observe"), policy=modes[0]), run(checked("enforce"), policy=modes[1], run="run_b")
+    assert both_ways(left, right) == []
+    assert [change.path for change in diffed(left, right).config] == ["/policy/mode"]
+    right = run(checked("enforce", "allow"), policy=modes[1], run="run_b")
+    assert both_ways(left, right) == [("changed", "output_changed", "fs.write")]
+
+
+def test_a_run_that_asked_no_model_or_was_refused_by_all_cost_nothing() -> None:
+    failed, silent = (
+        Part("model.invoked", {"model": "gpt-5", "request": {}}, {"status": status}) for status in ("error", "ok")
+    )
+    found = diffed(run(), run(failed, run="run_b"))
+    assert found.metrics["cost"] == {"left": 0.0, "right": 0.0, "delta": 0.0}
+    found = diffed(run(failed), run(silent, unfinished(failed), run="run_b"))
+    assert found.metrics["cost"] == {"left": 0.0, "right": None, "delta": None}
+
+
 def test_another_status_is_one_deviation() -> None:
     left = run(tool("a"), tool("b", {}, "fine"), tool("c"))
     right = run(tool("a"), tool("b", {}, "broke", status="error"), tool("c"), run="run_b")
@@ -144,6 +169,41 @@ def test_each_branch_has_its_own_deviation_point() -> None:
     assert [(one.name, one.cause, one.deviation_point) for one in found.deviations] == [
         ("a", "output_changed", True), ("b", "output_changed", True), ("a2", "follows", False), ("b2", "follows", False),
     ]  # fmt: skip
+
+
+def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
+    def body(*statuses: str) -> list[Any]:
+        calls = [tool("fetch", {"n": number}, "x", status=status) for number, status in enumerate(statuses)]
+        return [together(*(call.on(f"0.{number}") for number, call in enumerate(calls)))]
+
+    left, right = run(*body("ok", "ok", "ok")), run(*body("error", "cancelled", "cancelled"), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "follows", "follows"]
+    # Nobody failed before it: it was cancelled for a reason of its own.
+    right = run(*body("cancelled", "ok", "error"), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
+
+
+def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/a/agent.py", line 4, in read\n    x\nKeyError: 1\n'
+    out = [Part("output.written", {"stream": "stderr", "text": text}) for text in (trace[:40], trace[40:])]
+
+    def ended(events: list[Event], error: dict[str, Any]) -> list[Event]:
+        return [*events[:-1], msgspec.structs.replace(events[-1], data={"status": "error", "error": error})]
+
+    by_program = {"type": "ProgramFailed", "message": "the program ended with exit code 1"}
+    frames = [
+        {"file": "/a/agent.py", "line": 4, "name": "read"},
+        {"file": "/b/site-packages/x.py", "line": 1, "name": "y"},
+    ]
+    own = {"type": "KeyError", "message": "1", "frames": frames}
+    told = {"error": "KeyError: 1", "where": "agent.py:4 in read", "causes": []}
+    left = run(tool("a"))
+    for right in (ended(run(tool("a"), *out, run="run_b"), by_program), ended(run(tool("a"), run="run_b"), own)):
+        assert diffed(left, right).failures == {"left": None, "right": told}
+        assert diffed(right, left).failures == {"left": told, "right": None}
+    assert diffed(left, ended(run(run="run_b"), by_program)).failures["right"] == {
+        "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [],
+    }  # fmt: skip
 
 
 def test_a_renamed_step_is_recognised() -> None:
@@ -344,6 +404,18 @@ def test_what_a_policy_decided_by_itself_is_no_difference_to_a_replay() -> None:
     assert both_ways(live, run(tool("write", {}, "ok"), asked, run="run_b")) == [("removed", None, "fs.write")]
     again = run(tool("write", {}, "ok"), run="run_b", origin={"mode": "exact", "run": "run_a"})
     assert both_ways(live, again) == [("removed", None, "fs.write")]
+
+
+def test_what_is_inside_of_a_tool_that_a_replay_did_not_run_is_no_difference() -> None:
+    ran = tool("think", {}, "so", step("inner", note("a"), tool("ask", {}, "b")))
+    live = run(tool("first"), ran, ran, tool("last"))
+    answered = tool("think", {}, "so")
+    exact = run(tool("first"), answered, answered, tool("last"), run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert both_ways(live, exact) == []
+    assert diffed(live, exact).metrics["tool_calls"] == {"left": 6, "right": 4, "delta": -2}
+    fork = run(tool("first"), answered, ran, run="run_b", origin={"mode": "fork", "run": "run_a"})
+    assert both_ways(live, fork) == [("removed", None, "last")]
+    assert len(both_ways(live, run(tool("first"), answered, answered, tool("last"), run="run_b"))) == 6
 
 
 def test_what_is_ignored_of_texts_is_not_compared_in_what_was_printed_either() -> None:

@@ -52,6 +52,9 @@ class Causes:
             if one.left is None:
                 self._hang(one.node)
         self._mark(found)
+        failed = _failed(found)
+        for one in found if failed else ():
+            one.cause = "follows" if _was_cancelled(one, failed) else one.cause
 
     def _hang(self, node: Node) -> None:
         parent = node.parent
@@ -90,8 +93,8 @@ class Causes:
         start, end = self._place(node)
         one.at = end if one.by_answer and inner else start
         if one.by_answer:
-            explained = inner or (tainted and node.is_made)
-            one.point = not inner and not tainted
+            explained = inner or (tainted and node.is_made) or one.cause == "follows"
+            one.point = not inner and not tainted and one.cause != "follows"
         else:
             explained = tainted or one.cause == "follows"
             one.point = not explained
@@ -163,6 +166,29 @@ class _Gap:
             self._latest[before - 1] if before else None,
             self._earliest[after] if after < len(self._earliest) else None,
         )
+
+
+def _failed(found: Iterable[Difference]) -> dict[int, list[Node]]:
+    """Return what failed in one of the runs only, by the node that it is in."""
+    failed: dict[int, list[Node]] = {}
+    for one in found:
+        for node, mate in ((one.left, one.right), (one.right, one.left)):
+            if node is not None and node.status == "error" and (mate is None or mate.status != "error"):
+                failed.setdefault(id(node.parent), []).append(node)
+    return failed
+
+
+def _was_cancelled(one: Difference, failed: dict[int, list[Node]]) -> bool:
+    """Say whether something was cancelled in one of the runs after a task beside it, or around it, had failed."""
+    for node, mate in ((one.left, one.right), (one.right, one.left)):
+        if node is None or mate is None or node.status != "cancelled" or mate.status == "cancelled":
+            continue
+        at = node
+        while at.parent is not None:
+            if any(other.lane != at.lane and other.end < node.end for other in failed.get(id(at.parent), ())):
+                return True
+            at = at.parent
+    return False
 
 
 def _late(here: Sequence[Node], lanes: dict[str, list[Node]], place: Place) -> set[int | str]:

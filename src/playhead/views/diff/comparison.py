@@ -32,6 +32,7 @@ class Deviation:
     why: str = ""  # of one that moved: order, parent, wrapper, name
     _path: Callable[[], str] = field(default=str, repr=False)
     _changes: Callable[[], list[Change]] = field(default=list, repr=False)
+    _said: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
 
     @cached_property
     def path(self) -> str:
@@ -43,6 +44,11 @@ class Deviation:
         """Return which fields differ, and how: looked up when it is asked for."""
         return self._changes()
 
+    @cached_property
+    def said(self) -> tuple[str, str]:
+        """Return of what was added or removed what was asked and what came of it, in a few words."""
+        return self._said()
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON."""
         names = ("type", "cause", "kind", "name", "path", "left_seq", "right_seq")
@@ -51,6 +57,7 @@ class Deviation:
             "changes": [change.as_dict() for change in self.changes],
             "deviation_point": self.deviation_point,
             **({"why": self.why} if self.why else {}),
+            **(dict(zip(("asked", "answered"), self.said, strict=True)) if self.type in ("added", "removed") else {}),
         }
 
 
@@ -67,6 +74,7 @@ class Comparison:
     durations: list[dict[str, Any]] | None  # where they were asked for
     not_compared: list[dict[str, Any]]  # side, seq, why
     output_differs: bool | None  # the final output; None where one of the runs has none
+    failures: dict[str, dict[str, Any] | None]  # why the left one failed, and the right one: error, where, causes
 
     @property
     def identical(self) -> bool | None:
@@ -89,6 +97,7 @@ class Comparison:
             "right": self.right,
             "identical": self.identical,
             "output_differs": self.output_differs,
+            "failures": self.failures,
             "headline": None if self.headline is None else self.headline.as_dict(),
             "deviations": [one.as_dict() for one in self.deviations],
             "metrics": self.metrics,
@@ -118,8 +127,14 @@ class _Comparing:
         left, right = self._left, self._right
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
-                side.leave_out_checks()
-        Pairing(left.side, right.side, (left.meaning, right.meaning), (left.nameless, right.nameless)).pair()
+                side.leave_out(side.checks)
+        Pairing(
+            left.side,
+            right.side,
+            (left.meaning, right.meaning),
+            (left.nameless, right.nameless),
+            (left.values, right.values),
+        ).pair()
         found = list(self._differences())
         if left.side.root is not None:
             Causes(left.side.root, found).settle()
@@ -139,6 +154,7 @@ class _Comparing:
                 {"side": one.name, "seq": seq, "why": why} for one in (first, second) for seq, why in one.side.problems
             ],
             output_differs=_output_differs(left.side, right.side),
+            failures={"left": first.failure(), "right": second.failure()},
         )
 
     def _differences(self) -> Iterable[Difference]:
@@ -171,6 +187,7 @@ class _Comparing:
             why=node.moved if kind == "moved" else "",
             _path=lambda: node.path,
             _changes=lambda: self._fields(one),
+            _said=lambda: self._words(one),
         )
 
     def _fields(self, one: Difference) -> list[Change]:
@@ -178,6 +195,11 @@ class _Comparing:
             return []
         asked = [] if one.by_answer else changes(self._left.asked(one.left), self._right.asked(one.right))
         return self._seen(asked + changes(self._left.answered(one.left), self._right.answered(one.right)))
+
+    def _words(self, one: Difference) -> tuple[str, str]:
+        if one.left is not None and one.right is not None:
+            return "", ""
+        return (self._right if one.left is None else self._left).said(one.node)
 
     def _seen(self, found: list[Change]) -> list[Change]:
         return [change.mirrored() for change in found] if self._turned else found

@@ -7,7 +7,7 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -40,12 +40,13 @@ _ANSWER: dict[str, tuple[str, ...]] = {
     "http.received": ("outcome", "status", "body", "error"),
     "process.exited": ("status", "exit_code", "output", "stdout", "stderr", "error"),
     "model.responded": ("status", "response", "finish", "error"),
-    "policy.checked": ("decision", "rule", "reason", "mode"),
+    "policy.checked": ("decision", "rule", "reason"),  # the mode is of the setting
     "artifact.created": ("digest",),
     "ci.reported": ("result", "test"),
 }
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
+_NAMES = ("name", "model", "method", "operation")  # of what is asked
 _NUMBERED = re.compile(r"~\d+(?=(\.[^/]*)?$)")  # what the store adds to the name of a second artifact of one name
 _SHORT = 32  # bytes that are as good as their digest
 _TEST_NAME = ("classname", "file", "name", "suite")
@@ -104,6 +105,18 @@ def nameless(noun: str, found: Data) -> Data | None:
     if name is None:
         return None
     return {field: value for field, value in found.items() if field != name}
+
+
+def parts(noun: str, found: Data) -> Iterator[tuple[str, Any]]:
+    """Yield the single values of a question, without the name of what is asked; its references must be resolved."""
+    for field, value in found.items():
+        if noun == "http" and field == "url":
+            for one in str(value).partition("?")[2].split("&"):
+                yield one.partition("=")[0], one
+        elif isinstance(value, dict):
+            yield from ((f"{field}/{name}", one) for name, one in value.items() if name != "model")
+        elif field not in _NAMES:
+            yield field, value
 
 
 def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:

@@ -44,6 +44,11 @@ def _contents(node: Node) -> Hashable:
     return tuple(sorted([child.whole or 0 for child in node.children])) if node.children else ()
 
 
+def says_much(node: Node) -> bool:
+    """Say whether what a node was answered, and what is in it, is enough to know it by."""
+    return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
+
+
 def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
     """Pair spans that ask the same and have something in them, in order: those that have most in common.
 
@@ -60,7 +65,9 @@ def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
     best = [[0] * (len(others) + 1) for _ in range(len(ones) + 1)]
     common = [
         [
-            1 + 2 * sum((bag & bags[1][at]).values()) if one.question == other.question else 0
+            2 + 4 * sum((bag & bags[1][at]).values()) + (one.status == other.status)
+            if one.question == other.question
+            else 0
             for at, other in enumerate(others)
         ]
         for one, bag in zip(ones, bags[0], strict=True)

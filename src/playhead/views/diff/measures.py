@@ -8,17 +8,19 @@ from playhead import _limits
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.source import Source
 
+_COUNTED = (
+    "events", "tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning", "model_calls", "tool_calls",
+)  # fmt: skip
+
 
 def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
     """Return tokens, calls, time and cost of both, each with its difference."""
     found: dict[str, dict[str, Any]] = {}
     sides = left.side, right.side
-    for name in ("events", "tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning"):
+    for name in _COUNTED:
         found[name] = _delta(*(side.counts[name] for side in sides))
-    for noun in ("model", "tool"):
-        found[f"{noun}_calls"] = _delta(*(sum(node.kind == noun for node in side.nodes) for side in sides))
     found["duration_us"] = _delta(*(side.ended_us - side.first_us for side in sides))
-    found["cost"] = _delta(left.bill.amount, right.bill.amount)
+    found["cost"] = _delta(left.cost, right.cost)
     return found
 
 

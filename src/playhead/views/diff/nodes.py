@@ -100,10 +100,11 @@ class Side:
     root: Node | None = None
     finished: bool = False
     started: dict[str, Any] = field(default_factory=dict)  # the data of run.started
+    time: str = ""  # when it began
     head: str = ""
     launched: bool = False  # the whole program was recorded, with what it printed
     imported: bool = False  # its events came in some order, and are put in that of their times
-    replay: bool = False  # what is inside of tools is not in it
+    replay: bool = False  # what is inside of tools that were answered from the tape is not in it
     nodes: list[Node] = field(default_factory=list)
     outputs: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)  # by stream: seq, what was written
     counts: Counter[str] = field(default_factory=Counter)
@@ -112,12 +113,12 @@ class Side:
     problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
     checks: list[Node] = field(default_factory=list)  # that the policy made of its own accord, about what was done
 
-    def leave_out_checks(self) -> None:
-        """Take away what the policy decided of its own accord."""
-        gone = {id(node) for node in self.checks}
+    def leave_out(self, nodes: Iterable[Node]) -> None:
+        """Take away what is not to be compared."""
+        gone = {id(node): node.parent for node in nodes}
         if gone:
             self.nodes = [node for node in self.nodes if id(node) not in gone]
-            for parent in {id(node.parent): node.parent for node in self.checks}.values():
+            for parent in {id(parent): parent for parent in gone.values()}.values():
                 if parent is not None:
                     parent.children = [child for child in parent.children if id(child) not in gone]
 
@@ -164,6 +165,8 @@ class _Reading:
             side.run, side.head, side.counts["events"] = event.run, event.hash, number
         if not side.finished:
             side.ended_us = last_us
+        kinds = Counter(node.kind for node in side.nodes)
+        side.counts.update(model_calls=kinds["model"], tool_calls=kinds["tool"])
         self._nest()
         return side
 
@@ -191,7 +194,7 @@ class _Reading:
                 self._close(side.root, event)  # the last one counts
                 side.finished, side.ended_us = True, event.elapsed_us
         elif kind == "run.started" and side.root is None:
-            side.started, side.first_us = data, event.elapsed_us
+            side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             origin = mapping(data.get("origin"))
             side.replay = origin.get("mode") in _REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None

@@ -15,7 +15,8 @@ from typing import Any
 
 from playhead.views.alignment import aligned, balanced
 from playhead.views.diff import order
-from playhead.views.diff.likeness import alike, inside, whole
+from playhead.views.diff.kin import Kin, Values, called
+from playhead.views.diff.likeness import alike, inside, says_much, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
 from playhead.views.diff.wrappers import opened, opened_by_question
@@ -29,12 +30,18 @@ class Pairing:
     """Pair the nodes of two runs, in place: `mate` and `moved` say what came of it."""
 
     def __init__(
-        self, left: Side, right: Side, meanings: tuple[Meaning, Meaning], nameless: tuple[Meaning, Meaning]
+        self,
+        left: Side,
+        right: Side,
+        meanings: tuple[Meaning, Meaning],
+        nameless: tuple[Meaning, Meaning],
+        values: tuple[Values, Values],
     ) -> None:
-        """Take two sides, and for each who knows what the question of a node means, with and without its name."""
+        """Take two sides, and for each who knows what a question means, without its name too, and its single values."""
         self._sides = left, right
         self._meanings, self._nameless = meanings, nameless
         self._waiting: list[Pair] = []
+        self._kin = Kin(values)
 
     def pair(self) -> None:
         """Pair everything that belongs together."""
@@ -46,13 +53,18 @@ class Pairing:
         self._elsewhere()
 
     def _work(self) -> None:
+        unseen: tuple[list[Node], list[Node]] = ([], [])
         while self._waiting:
             left, right = self._waiting.pop()
             if left.kind == "tool" and any(
                 side.replay and not node.children for side, node in zip(self._sides, (left, right), strict=True)
             ):
-                continue  # a replay does not run what is inside of a tool
-            self._children(left, right)
+                for found, node in zip(unseen, (left, right), strict=True):
+                    found += _contents(node)  # which a replay does not run
+            else:
+                self._children(left, right)
+        for side, nodes in zip(self._sides, unseen, strict=True):
+            side.leave_out(nodes)
 
     def _join(self, left: Node, right: Node, why: str = "") -> None:
         left.mate, right.mate = right, left
@@ -90,12 +102,15 @@ class Pairing:
             gaps.align(whole)
         if again:
             gaps.align_by(alike)
+            gaps.align(lambda node: (node.question, node.status))  # of several attempts those that ended alike
             gaps.align(lambda node: node.question)
             self._pair_by(*gaps.left_over(), lambda node: node.question, firm=gaps.firm())
         self._by_meaning(*gaps.left_over())
-        gaps.align(lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None)
+        self._akin(gaps)
+        gaps.align(lambda node: (node.kind, node.name, inside(node)) if says_much(node) else None)
         self._renamed(gaps)
         gaps.align(lambda node: (node.kind, node.name))
+        gaps.align(called)
 
     def _once(self, lefts: Sequence[Node], rights: Sequence[Node], key: Callable[[Node], Hashable]) -> bool:
         """Pair what has a key that no other one has on its side; say whether something else is on both sides."""
@@ -150,6 +165,14 @@ class Pairing:
         if means:
             self._pair_by(lefts, rights, lambda node: means.get(id(node)))
 
+    def _akin(self, gaps: _Gaps) -> None:
+        """Pair calls by values that they alone have in common, where their place does not say which belong together."""
+        pairs = self._kin.pairs(*gaps.unsure(), gaps.firm())
+        for one, other in pairs:
+            self._join(one, other)
+        if pairs:
+            gaps.divide()
+
     def _renamed(self, gaps: _Gaps) -> None:
         """Pair what was asked and answered the same under another name."""
         sides = gaps.left_over()
@@ -157,7 +180,7 @@ class Pairing:
         rest: dict[int, Any] = {}
         for side, nameless in enumerate(self._nameless):
             for node in sides[side]:
-                if (node.kind, node.name) not in names[1 - side] and _says_much(node):
+                if (node.kind, node.name) not in names[1 - side] and says_much(node):
                     rest[id(node)] = nameless(node)
 
         def renamed(node: Node) -> Hashable:
@@ -189,31 +212,39 @@ class Pairing:
 
 
 class _Gaps:
-    """What has no mate yet, in the places between siblings of a lane that are paired and in order."""
+    """What has no mate yet, in the places between siblings that are paired and in order: in each lane by itself."""
 
     def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
-        self._join, self._lefts = join, lefts
-        self._gaps: list[tuple[list[Node], list[Node]]] = []
-        lanes: dict[str, tuple[list[Node], list[Node]]] = {}
-        for side, nodes in enumerate((lefts, rights)):
-            for node in nodes:
-                lanes.setdefault(node.lane, ([], []))[side].append(node)
-        self._several = len(lanes) > 1
-        for ones, others in lanes.values():
-            pairs = [(node, node.mate) for node in ones if node.mate is not None and node.mate.lane == node.lane]
-            gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-            firm = [pair for pair in pairs if id(pair[0]) not in gone]
-            left, right = (
-                _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-                for side, nodes in enumerate((ones, others))
-            )
-            self._gaps += [(nodes, right.get(place, [])) for place, nodes in left.items()]
-            self._gaps += [([], nodes) for place, nodes in right.items() if place not in left]
+        self._join, self._lefts, self._rights, self._lane = join, lefts, rights, lane
+        self._several = any(node.lane != lefts[0].lane for nodes in (lefts, rights) for node in nodes)
+        self.divide()
+
+    def divide(self) -> None:
+        """Find the places between what is paired by now."""
+        lane, pairs = self._lane, self.firm()
+        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
+        firm = [pair for pair in pairs if id(pair[0]) not in gone]
+        left, right = (
+            _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
+            for side, nodes in enumerate((self._lefts, self._rights))
+        )
+        places = [*left, *(place for place in right if place not in left)]
+        self._gaps = [(left.get(place, []), right.get(place, []), _is_other(place, lane)) for place in places]
+
+    def unsure(self) -> tuple[list[Node], list[Node]]:
+        """Return what has no mate, where its place does not say which belong together."""
+        found: tuple[list[Node], list[Node]] = ([], [])
+        for ones, others, begins in self._gaps:
+            left, right = ([node for node in side if node.mate is None] for side in (ones, others))
+            if begins or _names(left) != _names(right):
+                found[0].extend(left)
+                found[1].extend(right)
+        return found
 
     def left_over(self) -> tuple[list[Node], list[Node]]:
         """Return what has no mate, of both sides."""
-        left, right = ([node for gap in self._gaps for node in gap[side] if node.mate is None] for side in (0, 1))
-        return left, right
+        left = [node for ones, _, _ in self._gaps for node in ones if node.mate is None]
+        return left, [node for _, others, _ in self._gaps for node in others if node.mate is None]
 
     def firm(self) -> list[Pair]:
         """Return what is paired, of these siblings."""
@@ -226,19 +257,20 @@ class _Gaps:
     def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
         """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
         gaps = []
-        for gap in self._gaps:
-            ones, others = ([node for node in side if node.mate is None] for side in gap)
+        for lefts, rights, begins in self._gaps:
+            ones, others = ([node for node in side if node.mate is None] for side in (lefts, rights))
             pairs = find(ones, others) if ones and others else []
-            if not pairs:
-                gaps.append((ones, others))
-                continue
             for one, other in pairs:
                 self._join(one, other, why)
-            gaps += _divided(ones, others, pairs)
+            if pairs:
+                gaps += [(left, right, False) for left, right in _divided(ones, others, pairs)]
+            elif ones or others:
+                gaps.append((ones, others, begins))
         self._gaps = gaps
         if self._several:
             for one, other in find(*self.left_over()):
-                self._join(one, other, why)
+                if one.lane != other.lane:
+                    self._join(one, other, why)
 
 
 def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
@@ -258,15 +290,25 @@ def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hasha
     return [(ones[x], others[y]) for x, y in balanced(tokens, pairs)]
 
 
-def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
-    """Return what has no mate, by the last firm one before it."""
-    found: dict[int, list[Node]] = {}
-    place = -1
+def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int | str, list[Node]]:
+    """Return what has no mate, by the last firm one before it in its lane; by the lane where it begins."""
+    found: dict[int | str, list[Node]] = {}
+    last: dict[str, int | str] = {}
     for node in nodes:
-        place = firm.get(id(node), place)
         if node.mate is None:
-            found.setdefault(place, []).append(node)
+            found.setdefault(last.get(node.lane, node.lane), []).append(node)
+        elif (place := firm.get(id(node))) is not None:
+            last[node.lane] = place
     return found
+
+
+def _names(nodes: list[Node]) -> Counter[Hashable]:
+    return Counter((node.kind, node.name) for node in nodes)
+
+
+def _is_other(place: int | str, lane: str) -> bool:
+    """Say whether a place is the beginning of another lane, whose name alone says that two are one."""
+    return isinstance(place, str) and place != lane
 
 
 def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tuple[list[Node], list[Node]]]:
@@ -284,14 +326,16 @@ def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tu
     return found
 
 
+def _contents(node: Node) -> list[Node]:
+    found = list(node.children)
+    for one in found:
+        found += one.children  # which the loop goes on to
+    return found
+
+
 def paired_children(left: Node) -> list[Pair]:
     """Return the children of a node whose mates are children of its mate."""
     return [(child, child.mate) for child in left.children if child.mate is not None and child.mate.parent is left.mate]
-
-
-def _says_much(node: Node) -> bool:
-    """Say whether what a node was answered, and what is in it, is enough to know it by."""
-    return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
 
 
 def _asked(node: Node) -> Hashable:

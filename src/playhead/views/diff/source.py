@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,13 @@ from playhead.errors import BrokenLine, MissingContent, NotComparable, UsageErro
 from playhead.event.envelope import Event
 from playhead.event.keys import ASKED
 from playhead.event.normalise import Normalisers
+from playhead.views import last_words, text
 from playhead.views.diff import content
 from playhead.views.diff.nodes import Node, side_of
+from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
 from playhead.views.facts import Facts
+from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices
 
 _BILLED = ("run.started", "model.invoked", "model.responded")
@@ -47,6 +50,7 @@ class Source:
         self._normalisers = options.normalisers or Normalisers(registered=False)
         self.setting, self.bill = Setting(recorded.value), Bill(options.prices)
         self._facts = Facts()
+        self._free = 0  # calls of models that failed without having used a token
         try:
             self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
         except BrokenLine as problem:
@@ -54,10 +58,30 @@ class Source:
         if self.side.root is None:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
 
+    def failure(self) -> dict[str, Any] | None:
+        """Return why the run failed: `error`, `where` in the program, `causes` behind it. None where it did not."""
+        root = self.side.root
+        event = self._event(root.end_seq) if root is not None and root.status == "error" else None
+        if event is None:
+            return None
+        error = self.recorded.value(event.data.get("error"))
+        if mapping(error).get("type") in last_words.PROGRAM_ERRORS:
+            written = b"".join(found for _, found in self.side.outputs.get("stderr", ()))
+            said, where = last_words.read(written.decode("utf-8", "replace"))
+            if said:
+                return {"error": said, "where": where, "causes": []}
+        return {"error": text.error_line(error), "where": text.error_place(error), "causes": text.error_causes(error)}
+
     @property
-    def order(self) -> tuple[str, str]:
-        """Return by what two runs are put in an order that does not depend on how they are named."""
-        return self.side.head, self.side.run
+    def cost(self) -> float | None:
+        """Return what the calls of models cost; None where nobody knows, 0 where none was made or all failed."""
+        free = self._free == self.side.counts["model_calls"]
+        return 0.0 if self.bill.amount is None and free else self.bill.amount
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Return by what two runs are put in an order that does not depend on how they are named: the older first."""
+        return self.side.time, self.side.head, self.side.run
 
     def ignored(self, value: Any) -> Any:
         """Return a value without what is not to be compared."""
@@ -87,6 +111,13 @@ class Source:
         rest = content.nameless(node.kind, content.question(event.kind, event.data))
         return None if rest is None else content.digest(self.ignored(rest))
 
+    def values(self, node: Node) -> dict[str, Hashable]:
+        """Return the single values of a question, without names of what is asked."""
+        found: dict[str, Hashable] = {}
+        for name, value in content.parts(node.kind, self.asked(node)):
+            found[name] = content.digest(value)
+        return found
+
     def asked(self, node: Node) -> dict[str, Any]:
         """Return the question of a node, field by field."""
         event = self._event(node.seq)
@@ -106,6 +137,13 @@ class Source:
         left: dict[str, Any] = self.ignored(found)
         return left
 
+    def said(self, node: Node) -> tuple[str, str]:
+        """Return in a few words what a node asked, and what came of it."""
+        event = self._event(node.seq)
+        if event is None:
+            return "", ""
+        return said_of(event, self._event(node.end_seq), self.recorded.value)
+
     def _event(self, seq: int | None) -> Event | None:
         try:
             return None if seq is None else self.recorded.event(seq)
@@ -117,6 +155,9 @@ class Source:
         if event.kind in _BILLED:
             for fact in self._facts.take(event):
                 fact.charge(self.bill)
+                self._free += (
+                    fact.status == "error" and fact.cost is None and not (fact.used.tokens_in or fact.used.tokens_out)
+                )
 
 
 def _steps(path: str) -> list[str]:

@@ -61,3 +61,17 @@ def outcome(diff: dict[str, Any]) -> str:
     return (
         "the final output differs" if diff["output_differs"] else "the final output is the same, the way there is not"
     )
+
+
+def said(deviation: dict[str, Any]) -> str:
+    """Say what was asked and what came of it, of what only one of the runs has."""
+    asked, answered = (str(deviation.get(name) or "") for name in ("asked", "answered"))
+    return f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)
+
+
+def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say of each side why it failed, and where, unless both did for the same reason."""
+    found: dict[str, Any] = diff.get("failures") or {}
+    if found.get("left") == found.get("right"):
+        return []
+    return [(side, ", ".join(filter(None, (one.get("error"), one.get("where"))))) for side, one in found.items() if one]

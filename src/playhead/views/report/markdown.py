@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, is_replay, outcome
+from playhead.views.report.contract import Report, ReportedRun, failures, is_replay, outcome, said
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
@@ -49,7 +49,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 *(_m(str((run.verify.get(claim) or {}).get("verdict")).replace("_", " ")) for claim in claims),
             ]) + " |"
         )  # fmt: skip
-        if (error := text.error_line(about.get("error"))) is not None:
+        if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
             found += ["", f"> {_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
     return found
 
@@ -57,9 +57,10 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
     found = ["", f"### Differences: {outcome(diff)}", ""]
+    found += [f"- {side} failed: {_code(_cut(why))}" for side, why in failures(diff)]
     headline = diff.get("headline")
     if isinstance(headline, dict):
-        found.append(f"First: {_place(headline)}")
+        found += ["", f"First: {_place(headline)}"] if found[-1] else [f"First: {_place(headline)}"]
     origins = [one for one in deviations if one.get("cause") != "follows"]
     if deviations:
         follows = len(deviations) - len(origins)
@@ -92,7 +93,7 @@ def _place(one: dict[str, Any]) -> str:
     seqs = " → ".join("–" if one.get(side) is None else str(one[side]) for side in ("left_seq", "right_seq"))
     cause = f", {_m(str(one['cause']).replace('_', ' '))}" if one.get("cause") else ""
     path = _m(_cut(one.get("path")))
-    return f"event {seqs}: **{_m(one.get('type'))}** {path}{cause}"
+    return f"event {seqs}: **{_m(one.get('type'))}** {path}{_m(_cut(said(one)))}{cause}"
 
 
 def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:

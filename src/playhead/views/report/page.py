@@ -64,14 +64,14 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         badge("fidelity", _verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
-    error = text.error_line(about.get("error"))
+    error = "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words"))))
     git, gone = mapping(about.get("git")), about.get("invalidated")
     started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
         ("run", run.id), ("started", started), ("did", f"{counts}; {tokens}"),
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
-        ("error", error or ""), ("verified", (verified.get("integrity") or {}).get("message") or ""),
+        ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),
         ("replay", _compared(mapping(verified.get("fidelity"))) if is_replay(verified) else ""),
     ]  # fmt: skip
     rows = "".join(f"<tr><th>{e(name)}</th><td>{e(value)}</td></tr>" for name, value in facts if value)

@@ -8,7 +8,7 @@ from typing import Any
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import outcome
+from playhead.views.report.contract import failures, outcome, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -28,6 +28,7 @@ def diff_of(diff: dict[str, Any]) -> str:
     """Return the part of the page that says how the runs differ."""
     found = list(diff.get("deviations") or ())
     parts = [f'<h2 id="diff">Differences</h2><p><b>{e(outcome(diff).capitalize())}.</b></p>']
+    parts += [f'<p>{side} failed: <code class="bad">{e(why)}</code></p>' for side, why in failures(diff)]
     if isinstance(headline := diff.get("headline"), dict):
         parts.append(f"<p>First: {_place(headline)}</p>")
     follows = sum(one.get("cause") == "follows" for one in found)
@@ -54,9 +55,9 @@ def _not_compared(diff: dict[str, Any]) -> str:
 
 def _took(metrics: dict[str, Any]) -> str:
     rows = ""
-    for name, (label, said) in _TOOK.items():
+    for name, (label, write) in _TOOK.items():
         both = mapping(metrics.get(name))
-        sides = ["unknown" if both.get(side) is None else said(both[side]) for side in ("left", "right")]
+        sides = ["unknown" if both.get(side) is None else write(both[side]) for side in ("left", "right")]
         if any(both.get(side) for side in ("left", "right")):
             rows += f"<tr><th>{label}</th>" + "".join(f"<td>{e(side)}</td>" for side in sides) + "</tr>"
     return f"<h3>Took</h3><table><tr><th></th><th>left</th><th>right</th></tr>{rows}</table>" if rows else ""
@@ -76,7 +77,7 @@ def _place(one: dict[str, Any]) -> str:
     seqs = " → ".join(link(number, one.get(side)) for number, side in enumerate(("left_seq", "right_seq")))
     point = " ◆" if one.get("deviation_point") else ""
     cause = f'<span class="dim">{e(str(one.get("cause") or "").replace("_", " "))}{point}</span>'
-    return f"{seqs} <b>{e(one.get('type'))}</b> {e(one.get('path'))} {cause}"
+    return f"{seqs} <b>{e(one.get('type'))}</b> {e(one.get('path'))}{e(said(one))} {cause}"
 
 
 def _deviation(one: dict[str, Any]) -> str:
