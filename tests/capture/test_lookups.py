@@ -54,7 +54,7 @@ def test_nothing_is_remembered_and_nothing_replaced_when_the_last_run_has_closed
 def test_remembering_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_limits, "LOOKUPS_MAX", 2)
     for number in (1, 2, 3):
-        lookups._remember(f"10.0.0.{number}", "host")
+        lookups._remember("host", [f"10.0.0.{number}"])
     try:
         assert [lookups.names_of(f"10.0.0.{number}:80") for number in (1, 2, 3)] == [[], ["host"], ["host"]]
     finally:
