@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from playhead.store import layout
 from table import Row
 
 RUNS = 100_000  # each with 4 calls of models, 3 of tools and 3 steps; every 20th is an exact replay
@@ -24,7 +25,7 @@ _MODELS = (("openai", "gpt-5"), ("openai", "gpt-5-mini"), ("anthropic", "claude-
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / ".playhead"
-        root.mkdir()
+        layout.runs_dir(root).mkdir(parents=True)
         _fill(root)
         _command(root, "model")  # prices are looked up once, and then kept
         return [_compared(root, by) for by in BY]

@@ -191,7 +191,8 @@ def comparable(output: str) -> str:
         (r"(?m)^\w+ +(git|python|disk) .*$", r"\1"),  # of `doctor`: as this machine is
         (r"\b[\d.]+ [kMGT]?B\b", "SIZE"),
         (r"[ \t]+", " "),
-        (r"(?m)^ ?\d+ (?=[·✓✗])", "N "),  # of the rows of `show`, for the same reason
+        (r"(?m)^ ?\d+ (?=[·✓✗]|(changed|same|failed) )", "N "),  # of the rows of `show` and reruns, for the same reason
+        (r"(?m)^ ?((?:first|before|◆? ?[~+>-]) )(?:\d+|–)( → (?:\d+|–))? ", r"\1N "),  # of those of `diff`
     ):
         output = re.sub(pattern, instead, output)
     return "\n".join(line.rstrip() for line in output.strip().splitlines())

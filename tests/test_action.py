@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import playhead
 
 ROOT = Path(__file__).parent.parent
@@ -96,6 +98,53 @@ def test_where_nothing_is_recorded_an_older_run_is_not_taken_for_it(tmp_path: Pa
     assert (code, found, "::error::nothing was recorded" in told) == (1, {}, True), told
 
 
+@pytest.mark.parametrize(
+    "given", [{"BASELINE": "nowhere.cassette"}, {"BASELINE": "agent.py"}, {"BASELINE": "@last", "IGNORE": "no pointer"}]
+)
+def test_what_cannot_be_compared_fails_and_the_run_is_reported(tmp_path: Path, given: dict[str, str]) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    act(tmp_path, f"{sys.executable} agent.py one")
+    code, found, told = act(tmp_path, f"{sys.executable} agent.py one", **given)
+    assert (code, "::error::the run could not be compared with the baseline" in told) == (1, True), told
+    assert Path(found["report"]).exists()
+    assert found["run"] in (tmp_path / "kept" / "report.md").read_text()
+
+
+def test_a_baseline_by_name_is_the_run_before_and_not_the_new_one(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    for last, word in ((1, "one"), (0, "one"), (1, "two")):  # there is none before the first
+        code, _, told = act(tmp_path, f"{sys.executable} agent.py {word}", BASELINE="@last", FAIL_ON_DIFF="true",
+                            IGNORE="/input/*")  # fmt: skip
+        assert code == last, told
+    assert "::error::the run differs from the baseline" in told
+
+
+def test_the_cassette_that_the_last_one_left_is_a_baseline_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    for last, word in ((0, "one"), (1, "two")):
+        there = str(tmp_path / "kept" / "run.cassette") if last else ""
+        code, found, told = act(tmp_path, f"{sys.executable} agent.py {word}", BASELINE=there, FAIL_ON_DIFF="true")
+        assert code == last, told
+        assert playhead.load(found["cassette"]).id == found["run"]
+
+
+def test_an_empty_command_is_no_success(tmp_path: Path) -> None:
+    code, found, told = act(tmp_path, " \n")
+    assert (code, found, "::error::there is no command to record" in told) == (1, {}, True), told
+
+
+def test_a_rule_that_there_is_not_is_no_finding(tmp_path: Path) -> None:
+    code, _, told = act(tmp_path, "true", FAIL_ON="nonsense")
+    assert (code, "::error::the run could not be audited" in told) == (1, True), told
+
+
+@pytest.mark.parametrize("name", ["json.py", "playhead.py"])
+def test_modules_of_the_repository_are_not_taken_for_those_of_playhead(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("raise SystemExit('not this one')")
+    code, found, told = act(tmp_path, "true")
+    assert (code, "run" in found) == (0, True), told
+
+
 def test_every_input_of_the_action_is_documented() -> None:
     text = (ROOT / "action.yml").read_text()
     inputs = [
@@ -106,3 +155,61 @@ def test_every_input_of_the_action_is_documented() -> None:
     page = (ROOT / "docs" / "guides" / "report.md").read_text()
     assert inputs
     assert [name for name in inputs if f"`{name}`" not in page] == []
+
+
+GH = """#!{python}
+import json, os, pathlib, sys
+kept = pathlib.Path(os.environ["COMMENTS"])
+if kept.name == "none":
+    sys.exit("GraphQL: Resource not accessible by integration")
+comments, said = json.loads(kept.read_text()), sys.argv[1:]
+match said[:2]:
+    case ["pr", "view"]:
+        assert "env.MARK" in said[said.index("--jq") + 1] and "viewerDidAuthor" in said[said.index("--jq") + 1]
+        mine = [one for one in comments if one["mine"] and one["body"].startswith(os.environ["MARK"])]
+        print(f"https://github.com/o/r/pull/7#issuecomment-{{mine[-1]['id']}}" if mine else "")
+    case ["pr", "comment"]:
+        body = pathlib.Path(said[said.index("--body-file") + 1]).read_text()
+        comments.append({{"id": 100 + len(comments), "mine": True, "body": body}})
+    case ["api", _]:
+        (one,) = [one for one in comments if f"repos/o/r/issues/comments/{{one['id']}}" in said]
+        one["body"] = pathlib.Path(said[-1].removeprefix("body=@")).read_text()
+kept.write_text(json.dumps(comments))
+"""
+
+
+def comment(folder: Path, comments: str, name: str, report: str) -> str:
+    (folder / "gh").write_text(GH.format(python=sys.executable))
+    (folder / "gh").chmod(0o755)
+    (folder / "report.md").write_text(report)
+    environment = {
+        **os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "COMMENTS": str(folder / comments), "NUMBER": "7",
+        "GITHUB_REPOSITORY": "o/r", "NAME": name, "REPORT": str(folder / "report.md"),
+    }  # fmt: skip
+    script = ["bash", str(ROOT / "scripts" / "action-comment")]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_comment_replaces_that_of_the_same_name_and_no_other(tmp_path: Path) -> None:
+    others = [
+        {"id": 1, "mine": True, "body": "what another workflow posts with the same token"},
+        {"id": 2, "mine": False, "body": "<!-- playhead: a -->\nsomebody's"},
+    ]
+    (tmp_path / "comments").write_text(json.dumps(others))
+    for name, report in (("a", "first"), ("b", "other"), ("a", "second")):
+        comment(tmp_path, "comments", name, report)
+    found = json.loads((tmp_path / "comments").read_text())
+    assert found[:2] == others
+    assert [one["body"] for one in found[2:]] == ["<!-- playhead: a -->\nsecond", "<!-- playhead: b -->\nother"]
+
+
+def test_whoever_may_not_comment_is_told_and_does_not_fail(tmp_path: Path) -> None:
+    assert "::warning::the report could not be posted" in comment(tmp_path, "none", "a", "text")
+
+
+def test_no_input_of_the_action_is_put_into_a_line_for_the_shell() -> None:
+    runs = [line for line in (ROOT / "action.yml").read_text().splitlines() if line.startswith("      run:")]
+    assert len(runs) == 3
+    assert [line for line in runs if "${{" in line] == []

@@ -368,3 +368,8 @@ def test_the_help_lists_what_the_pages_list(capsys: pytest.CaptureFixture[str]) 
     assert main(["--help"]) == 0
     told = capsys.readouterr().out
     assert all(f"  {name} " in told for name in COMMANDS)
+
+
+def test_the_first_page_leads_to_every_guide() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [path.name for path in (ROOT / "docs/guides").glob("*.md") if f"(docs/guides/{path.name})" not in text] == []

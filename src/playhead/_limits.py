@@ -54,7 +54,9 @@ FILES_KEPT_OPEN_MAX: Final = 64  # that a program has locked, or has as a databa
 FILES_KNOWN_MAX: Final = 100_000  # files and answers that are remembered, so that they are kept only once
 
 # Policy
-POLICY_COMMANDS_MAX: Final = 64  # that are looked for inside one command: behind `env`, in the text of a shell
+POLICY_BYTES_MAX: Final = 1024 * 1024  # of the file: it is asked with every step, and is written by people
+POLICY_PATTERNS_KEPT_MAX: Final = 16_384  # in the form in which they are held against names
+POLICY_COMMANDS_MAX: Final = 1000  # that are looked for inside one command; with more, it fits whatever forbids
 POLICY_ALIASES_MAX: Final = 8  # of git that lead to one another
 POLICY_GIT_CONFIG_BYTES_MAX: Final = 256 * 1024  # of a file in which aliases of git are looked for
 

@@ -41,6 +41,8 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+_OF_SYSTEM = ("strerror", "filename")  # which an error of the system keeps apart from what is said of it
+
 
 class PlayheadError(Exception):
     """Base of every error that Playhead raises on purpose."""
@@ -60,7 +62,8 @@ class PlayheadError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it pass between processes, whatever arguments its class asks for: a pool would wait for it forever."""
-        return _rebuilt, (type(self), self.args, self.__dict__)
+        system = {name: getattr(self, name) for name in _OF_SYSTEM} if isinstance(self, OSError) else {}
+        return _rebuilt, (type(self), self.args, {**self.__dict__, **system})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the one JSON shape that errors have everywhere."""
@@ -69,7 +72,8 @@ class PlayheadError(Exception):
 
 def _rebuilt(kind: type[PlayheadError], args: tuple[Any, ...], state: dict[str, Any]) -> PlayheadError:
     error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
+    for name, value in state.items():
+        setattr(error, name, value)
     return error
 
 
@@ -240,10 +244,18 @@ class PolicyDenied(PlayheadError):
     default_hint = "The decision and its rule are in the timeline (`playhead show @last`)."
 
     def __init__(
-        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
+        self,
+        message: str,
+        *,
+        capability: str = "",
+        resource: str | None = None,
+        rule: str = "",
+        reason: str = "",
+        hint: str | None = None,
     ) -> None:
         super().__init__(
             message,
+            hint=hint,
             detail={"capability": capability, "resource": resource, "rule": rule, "reason": reason},
         )
         self.capability = capability
@@ -256,12 +268,11 @@ class EffectDenied(PolicyDenied, PermissionError):
     """A policy said no to what the process was about to do outside itself: to a file, a process, the network."""
 
     code = "effect_denied"
+    errno = errno.EACCES
 
-    def __init__(
-        self, message: str, *, capability: str = "", resource: str | None = None, rule: str = "", reason: str = ""
-    ) -> None:
-        PolicyDenied.__init__(self, message, capability=capability, resource=resource, rule=rule, reason=reason)
-        self.errno, self.strerror, self.filename = errno.EACCES, message, resource
+    def __init__(self, message: str, *, resource: str | None = None, **told: Any) -> None:
+        PolicyDenied.__init__(self, message, resource=resource, **told)
+        self.strerror, self.filename = message, resource
 
 
 class Refused(PlayheadError):

@@ -110,7 +110,7 @@ def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
         try:
             table: Any = tomllib.loads(text.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise ConfigError(f"{path} cannot be read: {problem}") from None
         for key in keys:
             table = table.get(key, {})

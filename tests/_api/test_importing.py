@@ -78,6 +78,15 @@ def test_the_run_of_ci_counts_before_the_commit(store: FileStore, monkeypatch: p
     assert [one.run for one in junit(store, ci_run="77").runs] == [in_ci]
 
 
+def test_runs_of_ci_with_the_same_number_are_told_apart(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    gitlab = {"GITLAB_CI": "true", "CI_PIPELINE_ID": GITHUB["GITHUB_RUN_ID"]}
+    jenkins = [{"JENKINS_URL": "x", "BUILD_NUMBER": "12", "BUILD_TAG": f"jenkins-{job}-12"} for job in "ab"]
+    made = [junit(store, environ=environ).runs[0] for environ in (GITHUB, gitlab, *jenkins)]
+    assert [one.made for one in made] == [True] * 4
+    again = [junit(store, environ=environ).runs[0] for environ in (GITHUB, gitlab, *jenkins)]
+    assert [(one.run, one.added) for one in again] == [(one.run, 0) for one in made]
+
+
 def test_a_run_that_is_named_counts_before_all_else(store: FileStore) -> None:
     run = record(store)
     record(store)
@@ -107,6 +116,29 @@ def test_where_no_run_matches_one_is_made_and_found_again(store: FileStore, repo
     assert (again.run, again.made, again.added, again.known) == (placed.run, False, 0, 2)
     (other,) = junit(store, XML.replace(b"unit", b"more")).runs
     assert (other.run, other.made, other.added) == (placed.run, False, 2)
+
+
+def test_a_run_whose_import_was_killed_is_finished_by_the_next(
+    store: FileStore, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("playhead._api.importing._finish", killed)
+        with pytest.raises(Killed):
+            junit(store)
+    (placed,) = junit(store).runs
+    run = playhead.load(placed.run, store.root)
+    assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
+    verified = run.verify(deep=True)
+    assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+    lines = len(list(run.lines()))
+    assert [(one.added, one.known) for one in junit(store).runs] == [(0, 2)]
+    assert len(list(playhead.load(placed.run, store.root).lines())) == lines
 
 
 def test_without_commit_and_ci_the_results_themselves_tell_which_run_was_made(

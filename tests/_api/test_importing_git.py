@@ -8,7 +8,10 @@ from tests.repositories import commit, git_in, make
 
 import playhead
 from playhead import _limits
+from playhead._api import linking
+from playhead._api.importing import about
 from playhead._api.importing_git import GitImported, import_git
+from playhead._api.stream import stream
 from playhead.errors import BadImport, UsageError
 from playhead.store.files import FileStore
 from playhead.store.index import Index
@@ -122,6 +125,55 @@ def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore, re
     found = run_import(store, repo)
     assert [one.run for one in found.attached] == [whole]
     assert "is damaged" in found.problems[damaged]
+
+
+def test_a_repository_without_a_working_tree_is_read_too(store: FileStore, repo: Path, tmp_path: Path) -> None:
+    sha, bare = commit(repo, "first"), tmp_path / "bare.git"
+    git_in(tmp_path, "clone", "-q", "--bare", str(repo), str(bare))
+    for name in ("name", "email"):
+        git_in(bare, "config", f"user.{name}", "ada@example.org")
+    found = import_git("HEAD", bare, store, make_run=True)
+    assert (found.repository, found.commits, found.attached[-1].commit) == (str(bare), 2, sha)
+    assert sha in [entry["commit"] for entry in stream(store, bare).entries]
+    assert linking.link(str(found.made), sha, bare).added
+    assert about(run=None, commit=sha[:10], ci_run=None, repo=bare, store=store).commit == sha
+    assert about(run=None, commit=None, ci_run=None, repo=bare, store=store, environ={}).commit is None
+
+
+def test_a_partial_clone_is_read_as_far_as_it_goes(store: FileStore, repo: Path, tmp_path: Path) -> None:
+    commit(repo, "first", first="one\n")
+    sha = commit(repo, "second", first="two\n")
+    git_in(repo, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    git_in(tmp_path, "clone", "-q", "--filter=blob:none", "--no-checkout", repo.as_uri(), str(clone))
+    found = run_import(store, clone, make_run=True)
+    assert (found.partial, found.attached[-1].commit) == (True, sha)
+    assert committed(store, str(found.made))[-1]["changes"] == [{"path": "first", "status": "M"}]
+    (entry,) = [entry for entry in stream(store, clone).entries if entry["commit"] == sha]
+    assert (entry["files"], entry["added"], entry["removed"]) == (1, None, None)
+    assert run_import(store, repo).partial is False
+    assert about(run=None, commit="HEAD", ci_run=None, repo=clone, store=store).commit == sha
+    for name in ("name", "email"):
+        git_in(clone, "config", f"user.{name}", "ada@example.org")
+    assert linking.link(str(found.made), "HEAD", clone).added
+
+
+def test_git_is_quoted_with_what_it_died_of_and_not_with_a_warning(store: FileStore, repo: Path) -> None:
+    commit(repo, "first", file="one")
+    blob = git_in(repo, "rev-parse", "HEAD:file")
+    (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(UsageError, match=f"fatal: unable to read {blob}"):
+        run_import(store, repo)
+
+
+def test_a_time_that_a_commit_does_not_have_is_none(store: FileStore, repo: Path) -> None:
+    tree = git_in(repo, "mktree", "--missing")
+    raw = f"tree {tree}\nauthor A <a> 1 +0000\ncommitter <>\n\nodd\n"
+    (repo / "raw").write_text(raw)
+    sha = git_in(repo, "hash-object", "-t", "commit", "-w", "--literally", "raw")
+    made = run_import(store, repo, sha, make_run=True).made
+    (only,) = committed(store, str(made))
+    assert (only["authored"], only.get("committed")) == ("1970-01-01T00:00:01+00:00", None)
 
 
 def test_a_repository_without_a_commit_has_none(tmp_path: Path, store: FileStore) -> None:

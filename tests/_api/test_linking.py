@@ -40,6 +40,33 @@ def test_what_is_no_run_changes_no_message_and_stops_no_commit(repo: Path, value
     assert not (repo / "evil").exists()
 
 
+def test_a_message_that_is_empty_still_stops_the_commit(repo: Path) -> None:
+    linking.install_hook(repo)
+    before = commit(repo, "first")
+    for arguments in (["-m", ""], ["-F", os.devnull], []):  # the last one asks an editor
+        with pytest.raises(AssertionError, match="empty commit message"):
+            git_in(repo, "commit", "--allow-empty", *arguments, PLAYHEAD_RUN=RUN, GIT_EDITOR="true")
+    assert git_in(repo, "rev-parse", "HEAD") == before
+
+
+def test_the_subject_of_a_merge_stays_what_it_is(repo: Path) -> None:
+    linking.install_hook(repo)
+    commit(repo, "first")
+    git_in(repo, "checkout", "-q", "-b", "other")
+    commit(repo, "second")
+    git_in(repo, "checkout", "-q", "main")
+    git_in(repo, "merge", "-q", "--no-ff", "--no-edit", "other", PLAYHEAD_RUN=RUN)
+    assert message(repo) == f"Merge branch 'other'\n\nPlayhead-Run: {RUN}"
+
+
+def test_how_a_user_writes_other_trailers_does_not_matter(repo: Path) -> None:
+    linking.install_hook(repo)
+    git_in(repo, "config", "trailer.separators", "=")
+    git_in(repo, "config", "trailer.ifMissing", "doNothing")
+    commit(repo, "made", {"PLAYHEAD_RUN": RUN})
+    assert message(repo) == f"made\n\nPlayhead-Run: {RUN}"
+
+
 def test_a_hook_that_is_not_ours_is_left_alone(repo: Path) -> None:
     file = Path(linking.hook(repo).file)
     file.parent.mkdir(exist_ok=True)

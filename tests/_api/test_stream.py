@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,15 @@ def test_runs_commits_and_results_are_one_stream_with_their_links(store: FileSto
     assert (made["files"], made["added"], made["removed"], made["author"]) == (1, 1, 0, "Ada Löv")
     assert (run["run"], run["commit"], run["status"], run["branch"]) == (maker.id, first["commit"], "ok", "main")
     assert [entry["time"] for entry in found.entries] == sorted((e["time"] for e in found.entries), reverse=True)
+
+
+def test_a_repository_in_a_folder_whose_name_is_no_text_has_its_runs(
+    store: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = make(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")))
+    monkeypatch.chdir(odd)
+    record(store, "inside")
+    assert told(stream(store, odd)) == ["inside"]
 
 
 def test_a_link_in_a_message_or_a_note_shows_without_an_import(store: FileStore, repo: Path) -> None:

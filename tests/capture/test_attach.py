@@ -163,6 +163,7 @@ def test_uv_run_is_a_way_to_start(store: Path, program: Path, tmp_path: Path) ->
         "subprocess.run(argv, close_fds=False)",
         "subprocess.run(argv, env={'PATH': os.environ['PATH']})",
         "subprocess.run(argv, env=os.environb)",
+        "subprocess.run(argv, env={'PLAYHEAD_ATTACH': '', 'PYTHONPATH': '/elsewhere'})",
         "os.system(' '.join(argv))",
         "os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)",
         "os.spawnve(os.P_WAIT, argv[0], argv, {})",

@@ -45,8 +45,9 @@ OTHERS = {
         {
             "BUILD_URL": "https://ci.example/job/x/7/", "BUILD_NUMBER": "7", "JOB_NAME": "x", "GIT_COMMIT": "abc",
             "GIT_BRANCH": "origin/main", "GIT_URL": "https://user:secret@host.example/o/r.git",
+            "BUILD_TAG": "jenkins-x-7",
         },
-        {"run_id": "7", "job": "x", "commit": "abc", "branch": "origin/main",
+        {"run_id": "jenkins-x-7", "job": "x", "commit": "abc", "branch": "origin/main",
          "repository": "https://host.example/o/r.git", "url": "https://ci.example/job/x/7/"},
     ),
     "circleci": (
@@ -77,8 +78,8 @@ OTHERS = {
     ),
     "bitbucket": (
         {"CI": "true", "BITBUCKET_BUILD_NUMBER": "12", "BITBUCKET_COMMIT": "abc", "BITBUCKET_BRANCH": "main",
-         "BITBUCKET_REPO_FULL_NAME": "o/r"},
-        {"run_id": "12", "commit": "abc", "branch": "main", "repository": "o/r",
+         "BITBUCKET_REPO_FULL_NAME": "o/r", "BITBUCKET_PIPELINE_UUID": "{u}"},
+        {"run_id": "{u}", "workflow": "{u}", "commit": "abc", "branch": "main", "repository": "o/r",
          "url": "https://bitbucket.org/o/r/pipelines/results/12"},
     ),
     "generic": ({"CI": "true", "BUILD_NUMBER": "3"}, {"run_id": "3"}),

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import os
+import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 import playhead
+from playhead.capture import enforcing
 from playhead.errors import ConfigError, EffectDenied, PolicyDenied
 from playhead.policy.hosts import host_of
 from playhead.policy.rules import FILE
@@ -39,6 +43,10 @@ def save(path: str) -> None:
     Path(path).write_text("x")
 
 
+def save_plainly(path: str) -> None:
+    Path(path).write_text("x")
+
+
 def test_an_effect_is_stopped_before_it_happens_and_the_decision_is_recorded() -> None:
     rule('[capabilities."fs.write"]\nallow = ["out/**"]\n[capabilities."tool.call"]\nallow = "*"\n')
     os.mkdir("out")
@@ -48,6 +56,8 @@ def test_an_effect_is_stopped_before_it_happens_and_the_decision_is_recorded() -
             save("b")
     assert isinstance(denied.value, EffectDenied)
     assert (denied.value.capability, denied.value.rule, denied.value.errno) == ("fs.write", "fs.write default", 13)
+    assert '`allow` of [capabilities."fs.write"]' in denied.value.hint
+    assert denied.value.hint.endswith(f"{os.path.abspath(FILE)}.")
     assert not os.path.exists("b")
     assert checks(run) == [
         ("tool.call", "save", "allow"),
@@ -101,6 +111,21 @@ def test_a_thread_is_held_to_the_policy_too() -> None:
         "net.connect",
     ]
     assert sorted(os.listdir(".")) == [".playhead", FILE]
+
+
+def test_a_denial_passes_between_processes_as_the_error_of_the_system_that_it_is() -> None:
+    rule('[capabilities."fs.write"]\nallow = []\n')
+    with playhead.record("r"), pytest.raises(EffectDenied) as denied:
+        save_plainly("b")
+    passed = pickle.loads(pickle.dumps(denied.value))
+    assert (passed.errno, passed.filename) == (errno.EACCES, os.path.abspath("b"))
+    assert (str(passed), passed.rule) == (str(denied.value), denied.value.rule)
+
+
+def test_a_name_that_no_file_can_have_is_decided_about() -> None:
+    rule('[capabilities."fs.write"]\nallow = ["out/**"]\n')
+    with playhead.record("r"), pytest.raises(PolicyDenied):
+        playhead.check("fs.write", "../a\0b")
 
 
 def test_renames_links_and_deletions_are_decided_by_what_they_touch() -> None:
@@ -174,6 +199,21 @@ def test_limits_hold_across_calls() -> None:
             playhead.model_call(provider="p", model="m"),
         ):
             raise AssertionError("not reached")
+
+
+def test_a_process_that_is_forked_while_another_thread_asks_goes_on() -> None:
+    rule('[capabilities."tool.call"]\nallow = "*"\n[capabilities."fs.write"]\nallow = "**"\n')
+    with playhead.record("r") as run:
+        assert run.recording is not None
+        with enforcing._of[run.recording].lock:  # as that thread
+            if (child := os.fork()) == 0:
+                try:
+                    signal.alarm(10)
+                    save("forked")
+                finally:
+                    os._exit(0)
+            ended = os.waitpid(child, 0)[1]
+    assert (ended, os.path.exists("forked")) == (0, True)
 
 
 def test_a_limit_of_dollars_knows_what_models_cost_and_writes_nothing_of_the_agents() -> None:
@@ -264,3 +304,20 @@ def test_a_recorded_program_and_its_replay_are_held_to_the_snapshot(tmp_path: Pa
         [*command, "replay", "@last", "--mode", "exact"], capture_output=True, text=True, check=False
     )
     assert (replayed.stdout, replayed.returncode) == (done.stdout, 0), replayed.stderr
+
+
+def test_what_goes_on_in_the_world_has_the_policy_of_here_wherever_its_file_is(tmp_path: Path) -> None:
+    Path("agent.py").write_text(
+        "import time\nfor name in 'ab':\n    print(time.time() > 0, flush=True)\n    open(name, 'w').write(name)\n"
+    )
+    Path("strict.toml").write_text('mode = "enforce"\n[capabilities."fs.write"]\nallow = ["a"]\n')
+    command = [sys.executable, "-m", "playhead"]
+    subprocess.run([*command, "record", "--quiet", "--", sys.executable, "agent.py"], capture_output=True, check=True)
+    for name in "ab":
+        os.remove(name)
+    done = subprocess.run(
+        [*command, "fork", "@last", "--at", "3", "--live", "all"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PLAYHEAD_POLICY": "strict.toml"},
+    )  # fmt: skip
+    assert "EffectDenied" in done.stderr
+    assert (os.path.exists("a"), os.path.exists("b")) == (True, False)

@@ -32,6 +32,7 @@ from playhead.errors import EffectDenied
 from playhead.policy.rules import FILE
 
 TAKEN = os.open
+SPAWN = os.posix_spawn
 EMPTY = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 
 
@@ -68,7 +69,7 @@ def place() -> None:
     rule(
         '[capabilities."fs.write"]\nallow = ["out/**"]\ndeny = ["**/.env", "**/secret/**"]\n'
         '[capabilities."fs.delete"]\nallow = ["out/**"]\ndeny = ["**/.env", "**/secret/**"]\n'
-        '[capabilities."process.exec"]\nallow = ["*"]\n'
+        '[capabilities."process.exec"]\nallow = ["echo *", "true"]\n'
     )
 
 
@@ -156,6 +157,81 @@ def _bound() -> None:
         server.bind("new")
 
 
+class _Holder:
+    """What has an opener, and has none."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
+        self.kept: Any = None
+
+    @property
+    def made(self) -> Any:
+        return self.kept
+
+
+def _open_by(holder: _Holder, how: str) -> None:
+    if how == "a slot":
+        open("private/key", "w", opener=holder.kept).close()
+    elif how == "a property":
+        open("private/key", "w", opener=holder.made).close()
+    elif how == "a choice":
+        open("private/key", "w", opener=None if how else holder.made).close()
+    else:
+        open("private/key", "w", opener={"opener": holder.kept}["opener"]).close()
+
+
+def _open_after_another(opener: Any, mode: str) -> None:
+    open("out/a", mode=mode, opener=os.open).close()
+    open("private/key", opener=opener, mode=mode).close()
+
+
+def _beside(name: str, act: Callable[[], Any]) -> None:
+    """Do something where there is a program of this name that the search path has too, and one that it has not."""
+    shutil.copy("/bin/touch", f"out/{name}")
+    os.chdir("out")
+    try:
+        act()
+    finally:
+        os.chdir("..")
+
+
+def _become(name: str) -> None:
+    if (child := os.fork()) == 0:
+        try:
+            os.execv(name, [name, "../new"])
+        except EffectDenied:
+            os._exit(77)
+        finally:
+            os._exit(1)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 77:
+        raise EffectDenied("in the child", capability="process.exec")
+
+
+def _become_by_number(file: int) -> None:
+    if (child := os.fork()) == 0:
+        try:
+            os.execve(file, ["touch", "new"], {})
+        except EffectDenied:
+            os._exit(77)
+        finally:
+            os._exit(1)
+    os.close(file)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 77:
+        raise EffectDenied("in the child", capability="process.exec")
+
+
+def _in_memory() -> int:
+    file = os.memfd_create("program")
+    os.write(file, Path("/bin/touch").read_bytes())
+    return file
+
+
+def _linked_to_nothing() -> None:
+    os.symlink("nothing", "out/nowhere")
+    os.link("out/nowhere", "new", follow_symlinks=False)
+
+
 WAYS: dict[str, Callable[[], Any]] = {
     # Links and `..`.
     "through a link and back": lambda: open("out/away/../new", "w").close(),
@@ -187,6 +263,12 @@ WAYS: dict[str, Callable[[], Any]] = {
     "dir_fd of mkfifo": lambda: _in_folder("private", lambda folder: os.mkfifo("new", **{"dir_fd": folder})),
     "an opener that is none": lambda: open("private/key", "w", opener=None).close(),
     "an opener that is none, by name": lambda: _open("private/key", None),
+    "an opener that is called for": lambda: open("private/key", "w", opener={}.get("opener")).close(),
+    "an opener that is none, after another call": lambda: _open_after_another(None, "w"),
+    "an opener in a slot": lambda: _open_by(_Holder(), "a slot"),
+    "an opener of a property": lambda: _open_by(_Holder(), "a property"),
+    "an opener that is chosen": lambda: _open_by(_Holder(), "a choice"),
+    "an opener of a mapping": lambda: _open_by(_Holder(), "a mapping"),
     "an opener that opens elsewhere": lambda: open("out/a", "w", opener=lambda _, flags: os.open("top", flags)).close(),
     # Databases.
     "sqlite %2e": lambda: sqlite3.connect("file:out/%2e%2e/new.db", uri=True),
@@ -228,10 +310,18 @@ WAYS: dict[str, Callable[[], Any]] = {
     "open to empty": lambda: os.open("top", os.O_RDONLY | os.O_TRUNC),
     "a hard link": lambda: os.link("private/key", "out/key"),
     "a hard link by number": lambda: os.link("/proc/self/cwd/private/key", "out/key"),
+    "a hard link to a link to nothing": _linked_to_nothing,
     "a symlink": lambda: os.symlink("out/a", "new"),
     "mmap": _mapped,
     "sendfile": _copied,
     "posix_spawn": _spawned,
+    "posix_spawn of what lies here": lambda: _beside("own", lambda: os.waitpid(os.posix_spawn("own", ["own", "../new"], {}), 0)),
+    "posix_spawn of a known name": lambda: _beside("echo", lambda: os.waitpid(os.posix_spawn("echo", ["echo", "../new"], {}), 0)),
+    "posix_spawn of a function taken before": lambda: _beside("echo", lambda: os.waitpid(SPAWN("echo", ["echo", "../new"], {}), 0)),
+    "exec of what lies here": lambda: _beside("own", lambda: _become("own")),
+    "exec by number": lambda: _become_by_number(os.open("/bin/touch", os.O_RDONLY)),
+    "exec of what is in memory": lambda: _become_by_number(_in_memory()),
+    "exec of a known name": lambda: _beside("echo", lambda: _become("echo")),
     "tar": _tar,
     "zip": _zip,
     "a log": lambda: logging.handlers.RotatingFileHandler("new.log").close(),

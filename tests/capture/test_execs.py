@@ -82,3 +82,17 @@ def test_a_program_that_is_not_there_prints_nothing() -> None:
         os.waitpid(child, 0)
 
     assert gaps(work) == []
+
+
+def test_a_program_that_is_told_by_a_number_has_its_name() -> None:
+    def work() -> None:
+        file = os.open("/bin/true", os.O_RDONLY)
+        if (child := os.fork()) == 0:
+            try:
+                os.execve(file, ["true"], {})
+            finally:
+                os._exit(1)
+        os.close(file)
+        assert os.waitpid(child, 0)[1] == 0
+
+    assert gaps(work) == [f"process true, by os.exec at {__name__}"]

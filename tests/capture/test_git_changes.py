@@ -100,6 +100,14 @@ def test_what_differed_before_is_told_apart_from_what_the_program_did(tree: Path
     assert since(start).undone == ["a.txt"]
 
 
+def test_what_was_renamed_is_gone_by_its_old_name(tree: Path) -> None:
+    git(tree, "rm", "-q", "c.txt")  # before, and none of the program's doing
+    start = now(tree)
+    git(tree, "mv", "a.txt", "moved name.txt")
+    changes = since(start)
+    assert (changes.files, changes.gone) == (["moved name.txt"], ["a.txt"])
+
+
 def test_a_repository_without_a_commit_is_compared_with_nothing(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     start = now(tmp_path)

@@ -326,3 +326,13 @@ def test_sarif_says_which_record_cannot_be_relied_on(ask, audited, store):
     (told,) = ask("audit", audited, "--format", "sarif").json["runs"][0]["invocations"][0]["toolExecutionNotifications"]
     assert told["level"] == "error"
     assert "was edited" in told["message"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "begins"),
+    [("x.md", "md", "## "), ("x.html", "html", "<!doctype"), ("x.sarif", "sarif", "{"), ("x", "json", "{")],
+)
+def test_a_file_has_the_form_of_its_name_and_json_is_about_it(ask, audited, name, form, begins):
+    assert ask("audit", audited, "-o", name, "--json").json["format"] == form
+    assert Path(name).read_text().lower().startswith(begins)
+    assert ask("audit", audited, "-o", name, "--json", "--format", "terminal").json["format"] == "terminal"

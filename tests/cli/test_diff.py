@@ -103,6 +103,9 @@ def test_bad_questions_say_what_can_be_asked(ask, store):
     assert ask("diff", "@last", "nothing").code == 2
     said = ask("diff", "@last", "@last", "--ignore", "output")
     assert (said.code, "not a path" in said.err) == (2, True)
+    for command in (("diff", "@last"), ("show",)):
+        said = ask(*command, "@last", "--limit", "-1")
+        assert (said.code, "--limit is a number of" in said.err) == (2, True)
 
 
 def test_a_run_that_cannot_be_read_is_no_empty_diff(ask, store):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests import repositories
 
 import playhead
 from playhead._clock import FakeClock
@@ -160,3 +161,28 @@ def test_a_replay_is_marked_costs_nothing_and_is_counted_only_where_that_is_aske
         assert ask("query", question, "--json").json[0]["calls"] == 1
         assert ask("query", question, "--json", "--replays").json[0]["calls"] == 2
     assert ask("query", "SELECT id FROM runs", "--json").json == [{"id": original["id"]}]
+
+
+def test_a_commit_is_that_a_run_started_from_or_made_by_its_id_or_by_what_git_calls_it(
+    ask, store, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PLAYHEAD_GIT", "1")
+    repo = repositories.make(tmp_path / "repo")
+    start = repositories.commit(repo, "Start", **{"a.txt": "1"})
+    monkeypatch.chdir(repo)
+    for name in ("makes", "goes-on"):
+        with playhead.record(name, store=store):
+            made = repositories.commit(repo, name, **{"a.txt": name})
+
+    def names(commit: str) -> list[str]:
+        return [run["name"] for run in ask("ls", "--json", "--commit", commit).json]
+
+    between = repositories.git_in(repo, "rev-parse", "HEAD~1")
+    assert names(start) == names(start[:8].upper()) == names("HEAD~2") == ["makes"]
+    assert names(between[:10]) == names("main~1") == ["goes-on", "makes"]
+    assert names(made) == names("HEAD") == ["goes-on"]
+    assert ask("stats", "--commit", "HEAD~1", "--json").json["total"]["runs"]["count"] == 2
+    said = ask("ls", "--commit", "HEAD~9")
+    assert (said.code, said.err.splitlines()[0]) == (2, "playhead: not a commit of this repository: 'HEAD~9'")
+    monkeypatch.chdir(tmp_path)
+    assert "not the id of a commit: 'HEAD'" in ask("ls", "--commit", "HEAD").err

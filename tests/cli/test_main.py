@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import playhead
 from playhead import errors
 from playhead.cli import main as main_module
 from playhead.cli.main import COMMANDS, GROUPS, exit_code, main, parser_of
@@ -193,6 +194,25 @@ def test_a_store_that_was_named_and_is_not_there_is_a_usage_error(shell, words, 
     assert "there is no store at" in said.err
 
 
+@pytest.mark.parametrize("words", ["ls", "stats", "log", "query runs"])
+def test_a_folder_that_is_no_store_is_a_usage_error_and_left_as_it_is(shell, words, tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "agent.py").write_text("")
+    (tmp_path / ".playhead" / "runs").mkdir(parents=True)
+    said = shell(*words.split(), "--store", str(folder))
+    assert (said.code, "is not a store" in said.err) == (2, True)
+    assert f"--store {tmp_path / '.playhead'}" in shell(*words.split(), "--store", str(tmp_path)).err
+    assert [path.name for path in folder.iterdir()] == ["agent.py"]
+
+
+def test_asking_leaves_nothing_in_an_empty_folder(shell, tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    assert shell("ls", "--store", str(folder)).code == 0
+    assert not any(folder.iterdir())
+
+
 @pytest.mark.parametrize(
     "words",
     [["show", b"\xff"], ["ls", "--name", b"\xff"], ["ls", "--limit", "9" * 20], ["show", "@last~" + "9" * 20], ["ls", "--tag", b"\xff"]],
@@ -213,3 +233,25 @@ def test_an_answer_that_cannot_be_written_is_told_in_one_line(sample, words):
     assert done.returncode == 3
     assert done.stderr.count(b"\n") <= 2
     assert b"No space left" in done.stderr
+
+
+def test_the_version_is_json_where_that_is_asked_for(ask):
+    for arguments in (["--version", "--json"], ["--json", "--version"], ["-V", "--json"]):
+        assert ask(*arguments).json == {"version": playhead.__version__}
+    assert ask("--version").out == f"playhead {playhead.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["ls", "--stauts", "ok"], "--status"),
+        (["show", "@last", "--artefact=x"], "--artifact"),
+        (["policy", "explain", "fs.write", "x", "--polcy", "p"], "--policy"),
+        (["stats", "--jsn"], "--json"),
+    ],
+)
+def test_an_option_that_was_mistyped_is_guessed(ask, arguments, meant):
+    said = ask(*arguments)
+    assert said.code == 2
+    assert f"  Did you mean {meant}? `playhead {arguments[0]} --help` shows how it is used.\n" in said.err
+    assert "Did you mean" not in ask("ls", "--nothing-like-it").err

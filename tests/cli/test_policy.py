@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import playhead
-from playhead.policy.rules import FILE
+from playhead.cli.commands.policy import _RESOURCES
+from playhead.policy.rules import FILE, KNOWN
 
 
 @playhead.tool
@@ -21,7 +22,7 @@ def recorded(store: Path) -> str:
 
 
 def test_a_policy_is_checked(ask, store):
-    assert ask("policy", "check").code == 1
+    assert ask("policy", "check").code == 2
     Path(FILE).write_text('[capabilities."tool.call"]\nallow = ["read_*"]\n')
     said = ask("policy", "check")
     assert said.code == 0
@@ -97,3 +98,40 @@ def test_what_can_never_fit_is_an_error(ask, store):
         assert told in said.err
     Path(FILE).write_text("[limits]\ncost = nan\n")
     assert "must be a number from 0 on" in ask("policy", "check").err
+
+
+def test_a_missing_policy_is_said_alike_everywhere(ask, store):
+    for arguments in (["check"], ["explain", "fs.write", "a"], ["test"]):
+        said = ask("policy", *arguments)
+        assert (said.code, said.err.splitlines()[0]) == (2, f"playhead: there is no policy here: no {FILE}"), arguments
+        said = ask("policy", *arguments, "--policy", "nothing.toml")
+        assert (said.code, said.err.splitlines()[0]) == (2, "playhead: there is no policy nothing.toml")
+        assert FILE in said.err.splitlines()[1]
+    assert ask("policy", "check", "nothing.toml").code == 2
+    Path(FILE).symlink_to("nothing.toml")
+    assert "cannot be read" in ask("policy", "check").err
+
+
+def test_check_takes_the_file_as_the_others_do(ask, store):
+    Path("mine.toml").write_text('[capabilities."fs.write"]\nallow = ["src/**"]\n')
+    assert ask("policy", "check", "--policy", "mine.toml").out == ask("policy", "check", "mine.toml").out
+    assert ask("policy", "check", "mine.toml", "--policy", "mine.toml").code == 2
+
+
+def test_explain_asks_what_is_meant(ask, store):
+    Path(FILE).write_text('[capabilities."fs.write"]\nallow = ["**"]\n[capabilities."shop.order"]\nallow = ["*"]\n')
+    said = ask("policy", "explain", "fs.write")
+    assert said.code == 2
+    assert "fs.write on what?" in said.err
+    assert "playhead policy explain fs.write out/report.md" in said.err
+    for wrong, right in (("fs.wirte", "fs.write"), ("shop.oder", "shop.order")):
+        said = ask("policy", "explain", wrong, "x")
+        assert said.code == 1
+        assert f"did you mean {right}?" in said.out
+        assert ask("policy", "explain", wrong, "x", "--json").json["did_you_mean"] == right
+    assert ask("policy", "explain", "shop.order").code == 0
+    assert "did you mean" not in ask("policy", "explain", "fs.write", "x").out
+
+
+def test_every_capability_has_an_example(ask, store):
+    assert set(_RESOURCES) == set(KNOWN)

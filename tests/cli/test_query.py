@@ -80,3 +80,11 @@ def test_counts_of_what_never_ended_are_zero_and_not_blank(ask, store):
     assert (step["ok"], step["unfinished"], step["success_rate"]) == (0, 1, None)
     (model,) = ask("query", "tokens-by-model", "--json").json
     assert (model["calls"], model["errors"]) == (1, 0)
+
+
+def test_whoever_gives_a_parameter_without_its_name_is_told_how(ask, sample):
+    said = ask("query", "runs-touching-a-file", "my agent.py")
+    assert said.code == 2
+    assert "`playhead query runs-touching-a-file -p file='my agent.py'`" in said.err
+    assert "has no parameters" in ask("query", "slowest-tools", "x").err
+    assert "one pair of quotes" in ask("query", "SELECT", "name").err

@@ -98,18 +98,22 @@ def test_what_cannot_be_asked_is_refused_before_anything_runs(ask, store, argume
     assert told in said.err
 
 
-def test_a_program_that_is_not_there_is_127_and_recorded_as_an_error(shell, store):
-    said = shell("record", "--", "no-such-program", "x")
-    assert said.code == 127
-    assert "cannot run no-such-program: No such file or directory" in said.err
-    run = load("@last", store)
-    assert run.verify().completeness.verdict == "complete"
-    last = list(run.events())[-1].data
-    assert (last["status"], last["metadata"], last["error"]["type"]) == (
-        "error",
-        {"exit_code": 127},
-        "FileNotFoundError",
-    )
+@pytest.mark.parametrize("program", ["no-such-program", "./no-such-program", "no/such/program", ""])
+def test_a_program_that_is_not_there_is_127_and_no_run(shell, store, program):
+    said = shell("record", "--", program, "x")
+    assert (said.code, store.exists()) == (127, False)
+    assert f"cannot run {program}: there is no such program\n" in said.err
+    said = shell("record", "--json", "--", program)
+    assert (said.code, json.loads(said.err)["error"]["code"]) == (127, "usage")
+
+
+def test_whoever_forgot_what_runs_a_program_is_told(shell, store, tmp_path):
+    for name in ("my agent.py", "tool"):
+        (tmp_path / name).write_text("print(1)")
+    said = shell("record", "my agent.py", "--issue", "1")
+    assert (said.code, store.exists()) == (127, False)
+    assert "Did you mean `playhead record -- python 'my agent.py' --issue 1`?" in said.err
+    assert "Did you mean `playhead record -- ./tool`?" in shell("record", "--", "tool").err
 
 
 @pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "plain text"])

@@ -61,3 +61,11 @@ def test_events_that_could_not_even_be_noted_are_counted():
 def test_nothing_is_said_of_what_did_not_happen():
     lines = told()
     assert not [line for line in lines if "effects" in line or "captured" in line or "LOST" in line]
+
+
+def test_what_a_policy_denied_is_said():
+    denied = [{"capability": "fs.write", "resource": "elsewhere.md", "enforced": True, "times": 1}]
+    assert "  policy: 1 denied: fs.write elsewhere.md" in told(denied=denied)
+    assert "  policy: 2 would be denied: net.connect a.b" in told(
+        denied=[{"capability": "net.connect", "resource": "a.b", "enforced": False, "times": 2}]
+    )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import record_sample
+from tests.ledger.timelines import OTHER, RUN, finish, ledger
 
 import playhead
 from playhead.store import layout
@@ -28,6 +29,31 @@ def test_two_runs_are_compared(ask, store):
     assert "### Differences" in ask("report", *runs, "--format", "md").out
 
 
+def test_its_data_is_what_the_other_commands_say(ask, store):
+    runs = [record_sample(store), record_sample(store, issue=7)]
+    found = ask("report", *runs, "--json").json
+    for run, told in zip(runs, found["runs"], strict=True):
+        shown = ask("show", run, "--json").json
+        assert (told["summary"], told["timeline"]) == (shown["run"], shown["timeline"])
+        assert told["verify"] == ask("verify", run, "--json").json
+        assert told["metrics"] == ask("stats", run, "--by", "model", "--json").json
+        assert told["lines"] == layout.timeline(layout.run_dir(store, run)).read_text().splitlines()
+    diff, audit = ask("diff", *runs, "--json").json, ask("audit", *runs, "--json").json
+    assert (diff.pop("problem"), audit.pop("failed")) == (None, {})
+    assert (found["diff"], found["audit"]) == (diff, audit)
+
+
+def test_what_goes_to_stdout_is_the_same_whatever_the_encoding_there(shell, store, record):
+    run = record(store, issue="é 😀 \u202e")
+    for form in ("html", "md"):
+        assert ask_ascii(shell, run, form) == shell("report", run, "--format", form).out
+    assert json.loads(ask_ascii(shell, run, "json")) == shell("report", run, "--format", "json").json
+
+
+def ask_ascii(shell, run, form):
+    return shell("report", run, "--format", form, env={"PYTHONIOENCODING": "ascii"}).out
+
+
 def test_what_a_run_and_its_baseline_did_is_not_done_twice(ask, store):
     @playhead.tool(effects=["irreversible"])
     def send(to: str) -> None: ...
@@ -43,6 +69,7 @@ def test_what_a_run_and_its_baseline_did_is_not_done_twice(ask, store):
 def test_bad_questions_are_refused(ask, sample):
     assert ask("report", sample, sample, sample).code == 2
     assert ask("report", sample, "--json", "--format", "md").code == 2
+    assert ask("report", sample, "--json", "--format", "md", "-o", "-").code == 2
     assert ask("report", "nothing").code == 2
     said = ask("report", sample, "-o", "no/such/folder/a.html")
     assert (said.code, "cannot write" in said.err) == (2, True)
@@ -70,3 +97,35 @@ def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample
     assert found["lines"][6] == "\ufffd not <b>JSON"
     assert found["timeline"]
     assert max(row["seq"] for row in found["timeline"]) < 6
+
+
+ALIEN = [
+    ("artifact.created", {"name": ["a"], "digest": "0" * 64}),
+    ("ambient.read", {"packed": 5, "reads": True}),
+    ("model.invoked", {"request": {"$extends": "99#/request", "keep": 1, "then": []}}),
+    ("tool.called", {"name": "t", "input": {"$blob": "no digest"}}),
+    ("tool.called", {"name": "t", "input": {"$same": "99#/input"}}),
+]
+
+
+def test_what_no_playhead_writes_is_reported_and_compared_too(ask, store):
+    for run in (RUN, OTHER):
+        writer, log, _ = ledger(run)
+        writer.append("run.started", b'{"input":{"payload":1}}', opens=True)
+        for kind, data in ALIEN:
+            writer.append(kind, json.dumps(data).encode(), parent="0", opens=kind != "artifact.created")
+        finish(writer)
+        path = layout.timeline(layout.run_dir(store, run))
+        path.parent.mkdir(parents=True)
+        path.write_bytes(bytes(log.buffer))
+    for runs in ([RUN], [RUN, OTHER]):
+        for form in ("html", "md", "json"):
+            said = ask("report", *runs, "--format", form, "-o", "a")
+            assert (said.code, said.err) == (0, "")
+
+
+@pytest.mark.parametrize(("more", "form", "begins"), [([], "html", "<!doctype"), (["--format", "md"], "md", "## ")])
+def test_a_file_has_its_form_and_json_is_about_it(ask, sample, more, form, begins):
+    found = ask("report", sample, "-o", "x.html", "--json", *more).json
+    assert found == {"file": "x.html", "format": form, "bytes": Path("x.html").stat().st_size}
+    assert Path("x.html").read_text().lower().startswith(begins)

@@ -504,3 +504,57 @@ def test_a_dialect_tells_what_answers_mean_that_the_viewer_does_not_understand(a
     assert 'own-1 → calls weather(city="Bern"), "Hm."' in ask("tail", "@last", "-n", "-1").out
     monkeypatch.setattr(dialects, "find", known)  # whoever does not have the dialect sees what there is to see
     assert re.findall(r"model own-1 (.*?)  ", ask("show", "@last").out) == [""] * 3
+
+
+def test_the_header_says_what_a_policy_denied(ask, store):
+    with playhead.record("r", store=store, policy=lambda capability, resource, context: resource != "elsewhere.md"):
+        playhead.check("fs.write", resource="here.md")
+        with pytest.raises(playhead.PolicyDenied):
+            playhead.check("fs.write", resource="elsewhere.md")
+    assert re.search(r"^  policy +1 denied: fs.write elsewhere.md$", ask("show", "@last").out, re.MULTILINE)
+    assert ask("show", "@last", "--json").json["run"]["denied"] == [
+        {"capability": "fs.write", "resource": "elsewhere.md", "enforced": True, "times": 1}
+    ]
+
+
+def test_after_a_failure_the_next_step_is_to_compare_it_with_the_run_before_that_ended_well(ask, store, record):
+    first, good = record(store, "a"), record(store, "a")
+    record(store, "b")
+    assert "playhead diff" not in ask("show", first).out
+    with pytest.raises(KeyError), playhead.record("a", store=store) as failed:
+        raise KeyError("priority")
+    assert f"      playhead diff {good} {failed.id}\n" in ask("show", "a").out
+    with pytest.raises(KeyError), playhead.record("c", store=store):
+        raise KeyError("priority")
+    assert "playhead diff" not in ask("show", "c").out
+
+
+def test_of_a_program_that_failed_its_last_words_are_shown_wherever_it_is_said_to_have_failed(shell, store, tmp_path):
+    agent = tmp_path / "agent.py"
+    agent.write_text("import sys\nif len(sys.argv) > 1:\n    {}['priority']\n")
+    good = shell("record", "--json", "--", sys.executable, "agent.py")
+    said = shell("record", "--", sys.executable, "agent.py", "fail").err
+    good_id = json.loads(good.err)["run"]
+    failed = re.search(r"runs/(run_\w+)", said)
+    assert failed is not None
+    assert f"playhead diff {good_id} {failed[1]}\n" in said
+    shown = shell("show", "@last").out
+    assert "wrote stderr … KeyError: 'priority'" in shown
+    assert shown.count("stderr: … KeyError: 'priority'\n") == 2  # of the process, and at the end
+    assert f"playhead diff {good_id} {failed[1]}\n" in shown
+
+
+def test_what_the_program_wrote_and_what_it_kept_are_json_where_that_is_asked_for(ask, store):
+    with playhead.record("chatty", store=store) as run:
+        for stream, text in (("stdout", "one\n"), ("stderr", "oops\n"), ("stdout", "two\n")):
+            run.recording.emit_fields("output.written", {"stream": stream, "text": text})
+        playhead.artifact("patch.diff", "-a\n+b\n")
+        playhead.artifact("image", b"\xff\x00")
+    told = {"run": run.id, "problem": None}
+    assert ask("show", "@last", "--output", "stdout", "--json").json == {
+        **told, "stream": "stdout", "content": "one\ntwo\n"
+    }  # fmt: skip
+    assert ask("show", "@last", "--artifact", "patch.diff", "--json").json == {
+        **told, "artifact": "patch.diff", "content": "-a\n+b\n"
+    }  # fmt: skip
+    assert ask("show", "@last", "--artifact", "image", "--json").json["content"] == {"$bytes": "/wA="}

@@ -11,12 +11,14 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import playhead
+from playhead.cli.output import Output
 from playhead.views import text
 
 WIDTHS = (60, 70, 80, 100, 200)
@@ -117,3 +119,41 @@ def test_a_timeline_fits_with_durations_at_the_edge(terminal, store, width):
     rows = [line for line in lines if " step " in line or " tool " in line]
     assert [text.cells(row) for row in rows] == [width, width]
     assert all(re.search(r" [\d.]+ (µs|ms|s)$", row) for row in rows)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_can_be_done_next_fits_and_names_the_same_runs(terminal, shell, store, tmp_path, width):
+    (tmp_path / "agent.py").write_text(
+        "import os, sys, uuid\nuuid.uuid4(), os.getenv('A')\nif len(sys.argv) > 1:\n    {}['priority']\n"
+    )
+    good, failed = (
+        re.findall(r"runs/(run_\w+)", shell("record", "--", sys.executable, "agent.py", *more).err)[0]
+        for more in ((), ("fail",))
+    )
+    lines = terminal(width, "show", failed)
+    assert max(map(text.cells, lines)) <= width
+    told = [line[6:] for line in lines if line[6:].startswith("playhead ")]
+    named = [re.findall(r"run_\w+", command) for command in told]
+    assert [[playhead.load(name).id for name in names] for names in named] == [
+        [good, failed] if command.startswith("playhead diff") else [failed] for command in told
+    ]
+    assert any(command.startswith("playhead diff") for command in told)
+    for more in (["--at", "6"], ["--reads"]):
+        assert max(map(text.cells, terminal(width, "show", failed, *more))) <= width
+
+
+def test_only_work_that_takes_long_shows_how_far_it_is(store):
+    ours, theirs = pty.openpty()
+    shown = []
+    with open(theirs, "w", encoding="utf-8") as stderr:
+        for seconds in (0.0, 0.8):
+            out = Output(stderr=stderr)
+            with out.progress(None, "comparing") as advance:
+                advance(1)
+                time.sleep(seconds)
+            shown.append(b"")
+            while select.select([ours], [], [], 0.05)[0]:
+                shown[-1] += os.read(ours, 65536)
+    os.close(ours)
+    assert shown[0] == b""
+    assert b"comparing" in shown[1]

@@ -123,6 +123,12 @@ def test_a_replay_says_what_it_replays_and_how_the_two_compare(ask, shell, store
     assert "stdout differs: line 1 was hello, and is hello world" in " ".join(said.out.split())
     found = ask("verify", other, "--json").json["fidelity"]
     assert (found["verdict"], found["count"], found["of"]) == ("deviated", 1, original)
+    page, told = (ask("report", other, "--format", form).out for form in ("html", "md"))
+    assert 'fidelity: <b class="bad">deviated</b>' in page
+    assert f"of {original}: stdout differs: line 1 was hello, and is hello world" in page
+    assert ("| completeness | fidelity |" in told, "| complete | deviated |" in told) == (True, True)
+    assert ask("report", other, "--json").json["runs"][0]["verify"] == ask("verify", other, "--json").json
+    assert "fidelity" not in ask("report", original, "--format", "md").out
 
 
 def test_a_replay_without_its_original_is_not_compared(ask, store, replayed):

@@ -62,6 +62,13 @@ def test_the_log_of_one_job_is_split_where_something_is_run() -> None:
     assert (job.name, job.log, job.result) == ("build", SETUP.rstrip("\n"), "failure")
 
 
+def test_a_zip_with_one_file_for_each_job_is_split_as_the_log_of_one_job_is() -> None:
+    data = zipped({"0_build.txt": SETUP + TESTS, "build/system.txt": "of the machine"})
+    (job,) = actions_log.read(data, "x").jobs
+    assert [(step.name, step.result) for step in job.steps] == [("system", "unknown"), ("Run pytest", "failure")]
+    assert (job.log, job.result) == (SETUP.rstrip("\n"), "failure")
+
+
 def test_what_gh_prints_is_split_by_its_own_columns() -> None:
     text = "".join(f"build\tSet up\t{line}\n" for line in SETUP.splitlines())
     text += "".join(f"build\tTest it\t{line}\n" for line in TESTS.splitlines())

@@ -87,6 +87,55 @@ def test_what_was_not_run_is_no_success(tests: bytes, result: str) -> None:
     assert junit.events(junit.read(b"<testsuite>" + tests + b"</testsuite>"))[0].result == result
 
 
+def test_a_test_that_was_switched_off_did_not_pass() -> None:
+    gtest = b'<testcase name="DISABLED_a" status="notrun" result="suppressed"/><testcase name="b" status="run"/>'
+    ctest = b'<testcase name="c" status="disabled"/><testcase name="d" status="notrun"><failure/></testcase>'
+    tests = junit.read(b"<testsuite>" + gtest + ctest + b"</testsuite>").tests
+    assert [test.status for test in tests] == ["skipped", "passed", "skipped", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("suites", "failed"),
+    [
+        # A suite that could not be loaded has no test that could tell of it.
+        (b'<testsuite name="s" errors="1" tests="0"/>', ["s: 1 failed that are not in the file"]),
+        (
+            b'<testsuite name="s" failures="2"><testcase name="b"/></testsuite>',
+            ["s: 2 failed that are not in the file"],
+        ),
+        (b'<testsuite name="s"><testcase name="b"/><error message="set-up"/></testsuite>', ["s: set-up"]),
+        (
+            b'<testsuite name="o" failures="1"><testsuite name="s"><failure/></testsuite></testsuite>',
+            ["o / s: failure"],
+        ),
+        (b'<testsuite name="s" failures="1"><testcase name="b"><failure/></testcase></testsuite>', ["b"]),
+    ],
+)
+def test_a_suite_that_says_it_failed_is_no_success(suites: bytes, failed: list[str]) -> None:
+    ok = b'<testsuite name="ok"><testcase name="a"/></testsuite>'
+    report = junit.read(b'<testsuites errors="1">' + ok + suites + b"</testsuites>")
+    whole, fine, *_ = junit.events(report)
+    assert (report.failed, whole.errors, whole.result, fine.result) == (failed, failed, "failure", "success")
+
+
+def test_a_file_that_says_it_failed_is_no_success() -> None:
+    report = junit.read(b'<testsuites errors="1"><testsuite name="ok"><testcase name="a"/></testsuite></testsuites>')
+    assert (junit.result(report.suites), report.failed) == ("failure", ["1 failed that are not in the file"])
+
+
+def test_names_with_a_prefix_are_those_names() -> None:
+    (test,) = junit.read(
+        b'<j:testsuite xmlns:j="urn:x"><j:testcase name="a"><j:error/></j:testcase></j:testsuite>'
+    ).tests
+    assert test.status == "error"
+
+
+@pytest.mark.parametrize(("time", "duration_us"), [("0,073", 73_000), ("1,204", 1_204_000_000), ("1.204,5", None)])
+def test_a_comma_in_a_time_is_read_as_it_is_meant(time: str, duration_us: int | None) -> None:
+    (test,) = junit.read(f'<testsuite><testcase name="a" time="{time}"/></testsuite>'.encode()).tests
+    assert test.duration_us == duration_us
+
+
 def test_tests_outside_of_any_suite_are_read_too() -> None:
     (suite,) = junit.read(b'<testsuites><testcase name="alone"/></testsuites>').suites
     assert [test.name for test in suite.tests] == ["alone"]

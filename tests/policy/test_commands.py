@@ -43,6 +43,18 @@ def test_a_command_is_that_of_the_search_path_and_not_of_its_name(tmp_path: Path
         ["xargs", "-n", "1", "rm"],
         ["find", ".", "-exec", "rm", "{}", ";"],
         ["env", "nohup", "sh", "-c", "sh -c 'rm x'"],
+        ["sh", "-c", ">out rm x"],
+        ["sh", "-c", "2>&1 rm x"],
+        ["sh", "-c", "cat <(rm x)"],
+        ["sh", "-c", "function f { rm x; }; f"],
+        ["sh", "-c", "trap 'rm x' EXIT"],
+        ["sh", "-c", "coproc rm x"],
+        ["sh", "-c", "true ; \\\n rm x"],
+        ["su", "-c", "rm x"],
+        ["flock", "lock", "-c", "rm x"],
+        ["flock", "lock", "rm", "x"],
+        ["watch", "-n", "1", "rm", "x"],
+        ["uv", "run", "--with", "x", "rm", "x"],
     ],
 )
 def test_what_is_forbidden_by_one_word_is_so_with_any_arguments_and_inside_others(argv: list[str]) -> None:
@@ -56,6 +68,9 @@ def test_what_only_names_a_program_does_not_start_it() -> None:
         ["sh", "-c", "echo rm"],
         ["sh", "script", "-c", "rm"][:2],
         ["timeout", "5", "echo", "rm"],
+        ["sh", "-c", "echo x > rm"],
+        ["sh", "-c", "echo x 2>&1 >rm | cat <rm"],
+        ["uv", "add", "rm"],
     ):
         assert not fits_command("rm", command_of(argv), forbids=True)
 
@@ -92,9 +107,17 @@ def test_a_path_is_in_the_folder_of_the_policy(tmp_path: Path, monkeypatch: pyte
         (["python3", "-Im", "venv"], "-I"),
         (["python3", "-u", "-W", "error", "-E", "x.py"], "-E"),
         (["sh", "-c", "python3 -S x.py"], "-S"),
-        (["env", "-i", "python3", "x.py"], "without the variables that load it"),
-        (["env", "PYTHONPATH=x", "python3", "x.py"], "without the variables that load it"),
-        (["sh", "-c", "PYTHONPATH= python3 x.py"], "without the variables that load it"),
+        (["env", "-i", "python3", "x.py"], "env"),
+        (["env", "PYTHONPATH=x", "python3", "x.py"], "env"),
+        (["sh", "-c", "PYTHONPATH= python3 x.py"], "env"),
+        (["sh", "-c", "export PYTHONPATH=src && python3 x.py"], "env"),
+        (["sh", "-c", "PYTHONPATH=src; python3 x.py"], "env"),
+        (["sh", "-c", "export PYTHONPATH=src:$PYTHONPATH A=b; python3 x.py"], None),
+        (["sh", "-c", "PYTHONPATH=src:${PYTHONPATH} python3 x.py"], None),
+        (["sh", "-c", "PYTHONPATH=src ls; python3 x.py"], None),
+        (["sudo", "-u", "root", "python3", "x.py"], "sudo"),
+        (["su", "-c", "python3 x.py"], "su"),
+        (["uv", "run", "python3", "-I", "x.py"], "-I"),
         (["python3", "x.py", "-I"], None),
         (["python3", "-c", "-I"], None),
         (["python3", "-X", "I", "x.py"], None),
@@ -117,5 +140,13 @@ def test_a_script_whose_first_line_says_so_is_seen(tmp_path: Path) -> None:
         assert (unheld([str(tmp_path / "tool"), "-I"]) is None) is held
 
 
+def test_what_is_forbidden_with_any_arguments_is_so_with_none() -> None:
+    assert fits_command("git push *", command_of(["git", "push"]), forbids=True)
+    assert not fits_command("git push *", command_of(["git", "pushed"]), forbids=True)
+    assert not fits_command("git push *", command_of(["git", "push"]))
+
+
 def test_only_so_many_commands_are_looked_for() -> None:
     assert len(inside(["sh", "-c", ";".join(["ls"] * 10_000)])) == _limits.POLICY_COMMANDS_MAX
+    at_the_end = ["sh", "-c", "ls;" * _limits.POLICY_COMMANDS_MAX + "rm x"]
+    assert fits_command("rm", command_of(at_the_end), forbids=True)

@@ -118,3 +118,13 @@ def test_a_pattern_that_can_never_fit_says_what_to_write(pattern: str, instead: 
 )  # fmt: skip
 def test_patterns_that_fit_something_are_no_problem(pattern: str) -> None:
     assert problem_of(pattern) is None
+
+
+def test_what_stands_behind_a_percent_sign_belongs_to_a_name() -> None:
+    assert host_of("http://good.example%2eevil.example/").name != "good.example"
+    assert host_of("[fe80::1%eth0]:80").name == "fe80::1"
+
+
+def test_a_host_without_a_port_may_be_meant_for_any_that_is_allowed() -> None:
+    assert fits_host("api.example.com:443", host_of("api.example.com"))
+    assert not fits_host("api.example.com:443", host_of("api.example.com"), forbids=True)

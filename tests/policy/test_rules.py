@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from playhead import _limits
 from playhead.errors import ConfigError
 from playhead.policy.rules import FILE, Rules, Spent, decide, find, load, of_snapshot, parse
 
@@ -86,6 +87,13 @@ def test_tricks_with_hosts_do_not_slip_through(tmp_path: Path) -> None:
         assert decide(found, "net.connect", url).decision == "allow", url
 
 
+def test_a_star_means_sockets_of_this_machine_too(tmp_path: Path) -> None:
+    for socket in ("unix:/run/x", "unix:@x"):
+        assert decide(rules(tmp_path, "net.connect", allow=["*"]), "net.connect", socket).decision == "allow"
+        denied = rules(tmp_path, "net.connect", allow=["unix:*"], deny=["*"])
+        assert decide(denied, "net.connect", socket).rule == "net.connect deny *"
+
+
 def test_a_command_is_looked_up_before_it_is_decided(tmp_path: Path) -> None:
     found = rules(tmp_path, "process.exec", allow=["echo *"])
     assert [decide(found, "process.exec", command).decision for command in ("echo hi", "ls", "it's", "")] == [
@@ -107,6 +115,13 @@ def test_models_are_named_with_or_without_their_provider(tmp_path: Path) -> None
     assert [
         decide(found, "model.use", name).decision for name in ("openai/gpt-5-mini", "anthropic/claude", "google/gemini")
     ] == ["allow", "allow", "deny"]
+
+
+def test_a_model_that_is_not_known_may_be_the_one_that_is_forbidden(tmp_path: Path) -> None:
+    assert decide(rules(tmp_path, "model.use", allow=["*"]), "model.use", "openai/?").decision == "allow"
+    assert (
+        decide(rules(tmp_path, "model.use", allow=["*"], deny=["gpt-5*"]), "model.use", "openai/?").decision == "deny"
+    )
 
 
 def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None:
@@ -149,6 +164,17 @@ def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None
 def test_a_policy_that_is_none_says_where(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         policy(text, tmp_path)
+
+
+def test_a_policy_that_cannot_be_read_says_why_and_where_to_look(tmp_path: Path) -> None:
+    large, deep, folder = tmp_path / "large", tmp_path / "deep", tmp_path / "folder"
+    large.write_bytes(b"#" * (_limits.POLICY_BYTES_MAX + 1))
+    deep.write_text("a = " + "[" * 100_000)
+    folder.mkdir()
+    for path, said in ((large, "1,048,576 bytes"), (deep, "recursion"), (folder, "directory"), ("/dev/zero", "bytes")):
+        with pytest.raises(ConfigError, match=said) as problem:
+            load(path)
+        assert "guides/policy.md" in problem.value.hint
 
 
 def test_a_snapshot_rules_as_the_file_did(tmp_path: Path) -> None:

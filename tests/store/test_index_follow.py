@@ -60,7 +60,7 @@ class Writer:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".playhead").mkdir()
+    layout.runs_dir(tmp_path / ".playhead").mkdir(parents=True)
     return tmp_path / ".playhead"
 
 
@@ -235,7 +235,6 @@ def test_names_in_the_journal_never_lead_out_of_the_store(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "timeline.jsonl").write_bytes(line(run_id(1), 0, "run.started", {"name": "x"}))
-    layout.runs_dir(root).mkdir()
     layout.journal(root).write_text("../../outside open\n/etc open\n\0 open\nrun_ open\n")
     with Index(root) as index:
         assert index.list_runs() == []

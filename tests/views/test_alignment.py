@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead import _limits
-from playhead.views.alignment import Block, aligned
+from playhead.views.alignment import Block, aligned, balanced
 
 LISTS = st.lists(st.integers(0, 5), max_size=40)
 
@@ -41,3 +41,33 @@ def test_beyond_the_limit_the_middle_is_replaced_as_a_whole(monkeypatch: pytest.
     monkeypatch.setattr(_limits, "DIFFERENCE_EDITS_MAX", 3)
     blocks = aligned([0, *range(10, 20), 1], [0, *range(30, 40), 1])
     assert blocks == [Block(True, 0, 1, 0, 1), Block(False, 1, 11, 1, 11), Block(True, 11, 12, 11, 12)]
+
+
+def pairs_of(left: list[int], right: list[int]) -> list[tuple[int, int]]:
+    return [
+        (block.left + step, block.right + step)
+        for block in aligned(left, right)
+        if block.same
+        for step in range(block.left_end - block.left)
+    ]
+
+
+def unbalanced(left: list[int], right: list[int], pairs: list[tuple[int, int]]) -> int:
+    ends = [(-1, -1), *pairs, (len(left), len(right))]
+    return sum(abs((x - before_x) - (y - before_y)) for (before_x, before_y), (x, y) in itertools.pairwise(ends))
+
+
+@given(LISTS, LISTS)
+def test_balanced_pairs_are_as_many_in_order_and_never_less_balanced(left: list[int], right: list[int]) -> None:
+    before = pairs_of(left, right)
+    after = balanced((left, right), before)
+    assert len(after) == len(before)
+    assert all(left[x] == right[y] for x, y in after)
+    assert all(x < other_x and y < other_y for (x, y), (other_x, other_y) in itertools.pairwise(after))
+    assert unbalanced(left, right, after) <= unbalanced(left, right, before)
+
+
+def test_pairs_leave_as_many_places_on_both_sides() -> None:
+    left, right = [0, 0, 0, 0, 0], [1, 0, 2, 0, 3]
+    assert balanced((left, right), [(0, 1), (1, 3)]) == [(1, 1), (3, 3)]
+    assert balanced((right, left), [(1, 3), (3, 4)]) == [(1, 1), (3, 3)]

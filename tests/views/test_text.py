@@ -140,3 +140,24 @@ def test_what_lies_behind_an_error_is_said():
 
 def test_a_signal_is_said_by_name_where_the_name_is_the_same_everywhere():
     assert [text.signal_name(number) for number in (9, 15, 34)] == ["SIGKILL", "SIGTERM", "signal 34"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["/home/a/agent.py", "/usr/lib/python3.11/urllib/request.py"], "agent.py:1 in f0"),
+        (["/home/a/agent.py", "/home/a/.venv/lib/python3.11/site-packages/httpx/_client.py"], "agent.py:1 in f0"),
+        (["a.py", "C:\\Python311\\Lib\\json\\decoder.py", "<frozen importlib._bootstrap>"], "a.py:1 in f0"),
+        (["<string>", "/x/playhead/capture/tool.py"], "<string>:1 in f0"),
+        (["/home/a/agent.py", "/home/a/lib/tools.py"], "tools.py:2 in f1"),
+        (["/usr/lib/python3.11/asyncio/runners.py", "/usr/lib/python3.11/asyncio/tasks.py"], "tasks.py:2 in f1"),
+    ],
+)  # fmt: skip
+def test_an_error_was_raised_where_the_program_was_last(files, said):
+    frames = [{"file": file, "line": number + 1, "name": f"f{number}"} for number, file in enumerate(files)]
+    assert text.error_place({"type": "E", "frames": frames}) == said
+
+
+def test_an_error_without_frames_has_no_place():
+    for error in (None, "no", {"frames": []}, {"frames": [1]}, {"frames": "x"}):
+        assert text.error_place(error) is None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from playhead import _limits
 from playhead.views import text as views_text
-from playhead.views.words import Piece, hunks, plain, shown, words
+from playhead.views.words import Piece, hunks, plain, rows, shown, words
 
 TEXTS = st.text(st.sampled_from(list("ab .\n\t2é漢\x1b")) | st.characters(), max_size=80)
 
@@ -22,6 +22,15 @@ def test_the_pieces_make_both_texts_again(left: str, right: str) -> None:
     assert "".join(piece.text for piece in pieces if piece.how != "removed") == right
     assert all(piece.text for piece in pieces)
     assert all(piece.how == "same" for piece in pieces) == (left == right)
+
+
+@given(TEXTS, TEXTS)
+def test_rows_hold_all_of_both_texts(left: str, right: str) -> None:
+    found = rows(words(left, right))
+    for side, text in enumerate((left, right)):
+        held = "".join(piece.text for row in found for piece in row[side])
+        assert held.replace("\n", "") == text.replace("\n", "")
+    assert all(row.left == row.right for row in found if row.same)
 
 
 @given(TEXTS, TEXTS, st.integers(40, 120))

@@ -6,21 +6,52 @@ import dataclasses
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from playhead import _limits, settings
 from playhead.capture.guard import RecordingWarning
-from playhead.capture.opening import open_recording
+from playhead.capture.opening import open_recording, withdraw
 from playhead.capture.recording import Recording
 from playhead.errors import StoreError
+from playhead.event.kinds import RunStarted
 from playhead.store import layout
 from playhead.store.alone import alone
 from playhead.store.base import Store
 from playhead.store.files import FileStore
 
+IMPORTED = "import"  # the mode in the origin of a run that an import made
+
 
 def open_run(store: Store, run: str | None) -> Recording:
     """Open a run, or a new one; what cannot be recorded raises."""
     return open_recording(store, dataclasses.replace(settings.load(), strict=True), run=run)
+
+
+def begin_import(
+    store: FileStore,
+    name: str,
+    source: str,
+    external: str | None,
+    facts: dict[str, Any] | None,
+    ci_facts: dict[str, str] | None,
+) -> Recording:
+    """Open a run for what belongs to none. Its environment is empty: nothing is run here."""
+    recording = open_run(store, None)
+    try:
+        recording.start(
+            RunStarted(
+                name=name,
+                environment={},
+                git=facts,
+                ci=ci_facts,
+                origin={"mode": IMPORTED, "source": source},
+                external_id=external,
+            )
+        )
+    except BaseException:
+        withdraw(recording)
+        raise
+    return recording
 
 
 @contextmanager

@@ -16,4 +16,7 @@ def no_collecting() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():  # nobody else's
+                gc.freeze()  # what was made counts as old now, and is not looked at as soon as it is on again
+                gc.unfreeze()
             gc.enable()

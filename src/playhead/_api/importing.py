@@ -17,13 +17,13 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, importing_alone, let_go, open_run
+from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
 from playhead.capture.gate import Gate
 from playhead.capture.git_command import GitFailed, deadline_after, run
-from playhead.capture.opening import default_settings, shared_redactor, withdraw
+from playhead.capture.opening import default_settings, shared_redactor
 from playhead.capture.recording import Recording
 from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
 from playhead.event import kinds
@@ -36,12 +36,11 @@ from playhead.store.index_reports import MADE
 from playhead.store.layout import cleaned
 from playhead.store.reader import RunReader
 
-IMPORTED = "import"  # the mode in the origin of a run that an import made
-
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
 _FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
-_KIND = b'"kind":"ci.reported"'
+_KIND, _FINISHED = b'"kind":"ci.reported"', b'"kind":"run.finished"'
+_SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
 
 class About(msgspec.Struct):
@@ -115,7 +114,7 @@ def _named(run: str, store: FileStore) -> str:
 def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bool) -> None:
     """Add what the repository says: where it is, the commit in full, and the runs that the commit names."""
     cwd, deadline = (repo or Path.cwd()).resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    there = git.repository(cwd, deadline) if cwd.is_dir() else None
+    there = git.history(cwd, deadline) if cwd.is_dir() else None
     if there is None:
         if repo is not None:
             raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
@@ -123,7 +122,7 @@ def _look_into(found: About, repo: Path | None, commit: str | None, *, guess: bo
             raise UsageError(f"not a commit: {commit!r}", hint="Outside of a repository, give all 40 digits of its id.")
         found.commit = commit or found.commit
         return
-    if commit is None and found.commit is None and guess:
+    if commit is None and found.commit is None and guess and not there.bare:
         state = git.status(cwd, [], deadline)
         found.commit, found.dirty = state.commit, state.changed is not None
     named = commit or found.commit
@@ -136,7 +135,7 @@ def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
     if ".." in commit:
         raise UsageError(f"not a commit, but a range of them: {commit!r}", hint="Name the one that was tested.")
     try:
-        (one,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+        (one,) = git_log.read(run(git_log.arguments(commit, 1, contents=False), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:  # git does not know it, or it means none at all
         if not _FULL_ID.fullmatch(commit):
             why = f" ({problem})" if isinstance(problem, GitFailed) else ""
@@ -215,9 +214,9 @@ def attach(
     external = _external_id(found, forms)
     with open_index(store) as index:
         runs, link, count = _runs_of(index, found)
-        made_before = index.by_external_id(external)
-    if not runs and made_before is not None:
-        runs, count = [made_before], 1
+        if not runs:
+            runs = _made_before(index, external, found, store)
+            count = len(runs)
     placed = [_add(store, each, link, forms, files) for each in runs]
     if not runs and not attach_only:
         placed = [_make(store, found, reports, files, source, external)]
@@ -253,8 +252,7 @@ def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
     made = " OR ".join("link IS NULL" if link is None else f"link = '{link}'" for link in MADE)
     questions: list[tuple[str, str, tuple[Any, ...]]] = []
     if run_id is not None:
-        same = "ci_run_id = ? AND (? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
-        questions.append(("ci_run", same, (run_id, provider, provider)))
+        questions.append(("ci_run", f"ci_run_id = ? AND {_SAME_SYSTEM}", (run_id, provider, provider)))
     if sha is not None:
         named = orjson.dumps(found.makers).decode()
         by = f"id IN (SELECT run FROM commits WHERE sha = ? AND ({made})) OR id IN (SELECT value FROM json_each(?))"
@@ -267,17 +265,30 @@ def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
     return [], None, 0
 
 
+def _made_before(index: Index, external: str, found: About, store: FileStore) -> list[str]:
+    """Return the run that an import made of the same: another system may give out the same id."""
+    sql = f"SELECT id FROM runs WHERE external_id = ? AND {_SAME_SYSTEM} ORDER BY id DESC"
+    provider = found.ci.get("provider")
+    rows = index.query(sql, (external, provider, provider))[1]
+    return [str(row[0]) for row in rows if store.folder(str(row[0])).is_dir()][:1]
+
+
 def _add(
     store: FileStore, run_id: str, link: str | None, forms: dict[bytes, CiReported], files: list[tuple[str, bytes]]
 ) -> Placed:
     """Add to a run what it does not have yet."""
     placed = Placed(run_id, link)
     try:
-        known = _known(RunReader(store, run_id))
+        reader = RunReader(store, run_id)
+        known = _known(reader)
         news = [report for form, report in forms.items() if form not in known]
-        if news:
+        # What an import made and did not finish, since it was killed, is finished by the next one.
+        ending = link is None and not any(_FINISHED in line for line in reader.lines())
+        if news or ending:
             with adding(store, run_id) as recording:
                 _record(recording, news, files, link)
+                if ending:
+                    _finish(recording, list(forms.values()))
     except (LedgerError, MissingContent) as problem:  # of this run: it does not keep the others from theirs
         placed.problem = problem.message
         return placed
@@ -321,18 +332,23 @@ def _make(
     """Make a run of results that belong to none."""
     facts = {**found.git, "commit": found.commit} if found.git or found.commit else None
     recording = begin_import(store, "ci", source, external, facts, found.ci or None)
-    whole = [report for report in reports if report.step is None and report.test is None]
-    result = _overall({str(report.result) for report in whole})
     try:
         _record(recording, reports, files, None, recording.root_span)
-        recording.output = {"result": result, "reports": len(reports)}
-        failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
-        error = {"type": "CiFailed", "message": failed} if result == "failure" else None
-        recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
+        _finish(recording, reports)
     except BaseException:
         let_go(recording)
         raise
     return Placed(recording.id, None, True, len(reports))
+
+
+def _finish(recording: Recording, reports: list[CiReported]) -> None:
+    """End a run that was made of results, and say what they come to."""
+    whole = [report for report in reports if report.step is None and report.test is None]
+    result = _overall({str(report.result) for report in whole})
+    recording.output = {"result": result, "reports": len(reports)}
+    failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
+    error = {"type": "CiFailed", "message": failed} if result == "failure" else None
+    recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
 
 
 def _overall(results: set[str]) -> str:
@@ -342,33 +358,6 @@ def _overall(results: set[str]) -> str:
     if "cancelled" in results or not results <= {"success", "skipped", "neutral"}:
         return "cancelled" if "cancelled" in results else actions_log.UNKNOWN
     return "success" if "success" in results else actions_log.UNKNOWN
-
-
-def begin_import(
-    store: FileStore,
-    name: str,
-    source: str,
-    external: str | None,
-    facts: dict[str, Any] | None,
-    ci_facts: dict[str, str] | None,
-) -> Recording:
-    """Open a run for what belongs to none. Its environment is empty: nothing is run here."""
-    recording = open_run(store, None)
-    try:
-        recording.start(
-            kinds.RunStarted(
-                name=name,
-                environment={},
-                git=facts,
-                ci=ci_facts,
-                origin={"mode": IMPORTED, "source": source},
-                external_id=external,
-            )
-        )
-    except BaseException:
-        withdraw(recording)
-        raise
-    return recording
 
 
 def read_file(path: str) -> bytes:

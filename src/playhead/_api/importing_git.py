@@ -11,8 +11,7 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.addenda import adding, importing_alone, let_go
-from playhead._api.importing import begin_import
+from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.reading import open_index
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run
@@ -25,7 +24,9 @@ from playhead.store.index import Index
 
 Progress = Callable[[int], None]
 
-_NO_COMMITS = "bad revision 'HEAD'"  # as git says it, in English as we ask it to
+# As git says it, in English as we ask it to.
+_NO_COMMITS = "bad revision 'HEAD'"
+_NOT_FETCHED = "from promisor remote"
 
 
 class Attached(msgspec.Struct):
@@ -50,9 +51,8 @@ class GitImported(msgspec.Struct):
     running: list[str] = []  # runs that are still going on: they record their commits themselves at their end
     problems: dict[str, str] = {}  # by run: why nothing could be added to it
     made: str | None = None
-    shallow: list[
-        str
-    ] = []  # commits at which the clone ends: what they changed is not known, and older ones are not here
+    shallow: list[str] = []  # commits at which the clone ends: what they changed is not known; older ones are not here
+    partial: bool = False  # the clone does not have all contents: no lines and renames are known
 
 
 class Commits(msgspec.Struct):
@@ -61,21 +61,25 @@ class Commits(msgspec.Struct):
     repository: git.Repository
     commits: list[Commit]
     older: bool = False
+    partial: bool = False  # the clone does not have all contents: lines were not counted, and renames not looked for
 
 
 def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
     """Ask git for commits with one process; None where there is no repository. Raises GitFailed."""
     cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    found = git.repository(cwd, deadline) if cwd.is_dir() else None
+    found = git.history(cwd, deadline) if cwd.is_dir() else None
     if found is None:
         return None
-    kept_max = _limits.IMPORT_FILE_BYTES_MAX
+    kept_max, partial = _limits.IMPORT_FILE_BYTES_MAX, False
     try:
         answer = run(git_log.arguments(revisions, limit + 1), cwd, deadline, keep_bytes_max=kept_max)
     except GitFailed as problem:
         if _NO_COMMITS in str(problem):
             return Commits(found, [])
-        raise
+        if _NOT_FETCHED not in str(problem):
+            raise
+        partial, asked = True, git_log.arguments(revisions, limit + 1, contents=False)
+        answer = run(asked, cwd, deadline, keep_bytes_max=kept_max)
     if not answer.complete:
         raise BadImport(
             f"git printed more than {kept_max:,} bytes of {revisions}", hint="Ask for fewer commits with `--limit`."
@@ -84,7 +88,7 @@ def read_commits(repo: Path, revisions: str, limit: int) -> Commits | None:
     for commit in commits:
         if commit.sha in ends:
             commit.cut_off()
-    return Commits(found, commits[:limit], len(commits) > limit)
+    return Commits(found, commits[:limit], len(commits) > limit, partial)
 
 
 def _ends(cwd: Path, deadline: float) -> set[str]:
@@ -115,6 +119,7 @@ def import_git(
     if read is None:
         raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     found = GitImported(str(read.repository.root), revisions, len(read.commits), read.older)
+    found.partial = read.partial
     found.shallow = [commit.sha for commit in read.commits if commit.shallow]
     with importing_alone(store, may_make=make_run):
         _attach(store, read, found, make_run, progress)

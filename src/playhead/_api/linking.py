@@ -27,7 +27,12 @@ fi
 case $run in
   *[!0-9a-z_]*) ;;
   run_??????????????????????????)
-    git interpret-trailers --in-place --if-exists addIfDifferent --trailer "{git_log.TRAILER}: $run" "$1" ;;
+    # An empty message stops a commit, so it gets no line; one that waits for an editor ($2 is empty) is empty yet.
+    if [ -n "${{2:-}}" ] && [ -n "$(git stripspace --strip-comments < "$1")" ]; then
+      [ -z "$(tail -c 1 "$1")" ] || echo >> "$1" # without its end of line, that of a merge would go on in the trailer
+      git -c trailer.separators=: interpret-trailers --in-place --if-missing add --if-exists addIfDifferent \
+        --trailer "{git_log.TRAILER}: $run" "$1"
+    fi ;;
 esac
 exit 0 # a commit is never stopped by this
 """
@@ -97,10 +102,10 @@ def remove_hook(repo: Path) -> Hook:
 def link(run_id: str, commit: str, repo: Path) -> Linked:
     """Add a note to a commit that names a run; what the note says already stays."""
     cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
-    if git.find_root(cwd) is None:
-        raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     try:
-        (found,) = git_log.read(run(git_log.arguments(commit, 1), cwd, deadline).kept)
+        if git.history(cwd, deadline) is None:
+            raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
+        (found,) = git_log.read(run(git_log.arguments(commit, 1, contents=False), cwd, deadline).kept)
     except (GitFailed, ValueError) as problem:
         raise UsageError(f"not a commit of this repository: {commit!r} ({problem})") from None
     if run_id in found.runs:
@@ -113,6 +118,21 @@ def link(run_id: str, commit: str, repo: Path) -> Linked:
             f"the note was not written: {problem}", hint="A note is a commit: git must know who you are."
         ) from None
     return Linked(run_id, found.sha, True)
+
+
+def commit_id(named: str, repo: Path) -> str:
+    """Return the id of the commit that git calls so in a repository: `HEAD~1`, a branch, a tag."""
+    cwd, deadline = repo.resolve(), deadline_after(_limits.IMPORT_GIT_S)
+    try:
+        if git.find_root(cwd) is None:
+            raise UsageError(f"not the id of a commit: {named!r}", hint="What git calls it is known in a repository.")
+        told = run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"], cwd, deadline,
+                   accept=frozenset({0, 1})).kept.decode("ascii", "replace").strip()  # fmt: skip
+    except GitFailed as problem:
+        raise UsageError(f"not a commit of this repository: {named!r} ({problem})") from None
+    if not told:
+        raise UsageError(f"not a commit of this repository: {named!r}")
+    return told
 
 
 def _hooks_folder(repo: Path) -> tuple[Path, bool]:

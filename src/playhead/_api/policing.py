@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from playhead import settings as settings_module
 from playhead._api.reading import Run
-from playhead.errors import ConfigError, NotComparable, PlayheadError
+from playhead.errors import NotComparable, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.policy import rules
 from playhead.policy.backtest import Backtest, backtest
@@ -19,15 +20,13 @@ from playhead.views.prices import Bill
 
 def policy_here(named: str | None = None) -> Rules:
     """Return the policy that a run would have here: that of a file, else of the settings, else of this folder."""
-    if named is not None:
-        return rules.load(named)
-    found = rules.find(Path.cwd(), settings_module.load().policy)
-    if found is None:
-        raise ConfigError(
-            f"there is no policy here: no {rules.FILE}",
-            hint="Name one with `--policy FILE`; docs/guides/policy.md shows one.",
+    path = named if named is not None else os.path.expanduser(settings_module.load().policy)
+    if not os.path.lexists(path):  # a link to nothing is one that cannot be read
+        raise UsageError(
+            f"there is no policy {path}" if named is not None else f"there is no policy here: no {path}",
+            hint=f"`--policy FILE` names one, else it is {rules.FILE} of this folder; docs/guides/policy.md shows one.",
         )
-    return found
+    return rules.load(path) if named is not None else rules.load(Path.cwd() / path)
 
 
 def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:

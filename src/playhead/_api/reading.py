@@ -17,6 +17,7 @@ import orjson
 from playhead import _limits
 from playhead import settings as settings_module
 from playhead._api.addenda import adding
+from playhead._api.latest import look_up, runs_above, similar
 from playhead._api.metrics import metrics_of_run
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
@@ -196,7 +197,7 @@ def open_index(store: FileStore) -> Index:
 
 
 def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
-    """Find a run by id, unique prefix, name (its latest run), `@last`, `@last~1`, external id, or path.
+    """Find a run by id, unique prefix, name (its latest run; `NAME~1` the one before), `@last`, external id, or path.
 
     A cassette is checked wholly before anything of it is used; BadCassette or Altered where it is not what was packed.
     """
@@ -232,11 +233,12 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
     if is_run_id(text) and layout.timeline(files.folder(text)).is_file():
         return [Run(files, text)]
     with open_index(files) as index:
-        run = _look_up(index, text)
+        run = look_up(index, text)
         if run is None and form_of(Path(text)) is not None and not os.path.exists(text):
             raise RunNotFound(f"there is no file {text}, and no run of that name in {files.root}")
         if run is None and not os.path.exists(text):
-            raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=_similar(index, text))
+            hint = similar(index, text) or runs_above(index)
+            raise RunNotFound(f"no run answers to {text!r} in {files.root}", hint=hint)
     return _load_path(Path(text), files) if run is None else [Run(files, run)]
 
 
@@ -245,35 +247,10 @@ def looks_like_path(text: str) -> bool:
     return "/" in text or os.sep in text or text in (".", "..") or form_of(Path(text)) is not None
 
 
-def _similar(index: Index, text: str) -> str | None:
-    """Suggest names that look like the one that was not found; None where nothing does."""
-    import difflib
-
-    names = {str(run["name"]) for run in index.list_runs(limit=500) if run["name"]}
-    close = difflib.get_close_matches(text, sorted(names), n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else None
-
-
 def _load_by_id(store: Store, reference: str) -> Run:
     if reference not in store.runs():
         raise RunNotFound(f"no run {reference} in this store")
     return Run(store, reference)
-
-
-def _look_up(index: Index, text: str) -> str | None:
-    if text == "@last" or text.startswith("@last~"):
-        back = text.removeprefix("@last").removeprefix("~") or "0"
-        if not back.isdigit() or len(back) > _limits.BACK_DIGITS_MAX:
-            raise UsageError(f"not a run: {text!r}", hint="Write @last, @last~1, @last~2, …")
-        return index.latest(back=int(back))
-    if text.startswith("run_"):
-        found = index.with_prefix(text, -1)
-        if len(found) > 1:
-            more = ", …" if found[5:] else ""
-            raise AmbiguousRun(f"{text!r} is the beginning of {len(found):,} runs: {', '.join(found[:5])}{more}")
-        if found:
-            return found[0]
-    return index.by_external_id(text) or index.latest(name=text)
 
 
 def _load_path(path: Path, files: FileStore) -> list[Run]:

@@ -55,6 +55,8 @@ def as_markdown(found: Report) -> str:
 
 
 def _reported(run: Run, events: int) -> ReportedRun:
+    from playhead.replay.judged import fidelity_of  # here: the command is asked for its help, too
+
     reader = RunReader(run.store, run.id)
     timeline = Timeline(reader.readable, price_list_of(run.store))
     timeline.take_all(_readable(reader))
@@ -71,7 +73,7 @@ def _reported(run: Run, events: int) -> ReportedRun:
         summary=about,
         timeline=[row.as_dict() for row in (*head, *tail)],
         rows_left_out=rows_left_out,
-        verify=msgspec.to_builtins(run.verify()),
+        verify=msgspec.to_builtins(run.verify()) | {"fidelity": fidelity_of(reader) or {"verdict": "not_compared"}},
         metrics=metrics_of_run(reader, "model", running=held, events=_readable(reader)).as_dict(),
         lines=kept,
         lines_left_out=len(lines) - len(kept),

@@ -9,16 +9,18 @@ import msgspec
 import orjson
 
 from playhead import _limits
-from playhead._api.importing import IMPORTED
+from playhead._api.addenda import IMPORTED
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed
 from playhead.errors import UsageError
+from playhead.event.plain import text_mark
 from playhead.ingest.git_log import Commit
 from playhead.store.files import FileStore
 from playhead.store.index import Index
+from playhead.store.index_values import text
 from playhead.views import log
 
 _PARTS = "'child', 'exact', 'step'"  # what is no work of its own: parts of other runs, and replays
@@ -70,8 +72,8 @@ def stream(
         raise UsageError(f"there is no git repository at {repo}", hint="`--repo DIR` names a folder in one.")
     commits = [] if found is None else found.commits
     values = {
-        "root": None if root is None else str(root),
-        "remote": found.repository.remote if found else None,
+        "root": None if root is None else _recorded(str(root)),
+        "remote": _recorded(found.repository.remote) if found and found.repository.remote else None,
         "shas": orjson.dumps([commit.sha for commit in commits]).decode(),
         "inside": root is not None and store.root.resolve().is_relative_to(root),
         "since": since_us,
@@ -85,6 +87,11 @@ def stream(
         result["counts"] = _counts(result["counts"])
     together = _commits(commits, recorded, since_us)
     return Stream(None if root is None else str(root), log.stream(runs, together, results, limit), problem)
+
+
+def _recorded(path: str) -> str | None:
+    """Return a text as the index has it: a folder may have a name that is no text."""
+    return text(text_mark(path))
 
 
 def _rows(index: Index, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,16 +112,17 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
     """Put together what git and what the runs know of commits: git first, where it has the commit."""
     found: dict[str, dict[str, Any]] = {}
     for commit in from_git:
+        added, removed = commit.lines()
         found[commit.sha] = {
             "sha": commit.sha,
             "subject": commit.subject,
             "author": commit.author,
             "authored": commit.authored,
             "committed": commit.committed,
-            "time_us": moment_us(commit.committed),
+            "time_us": moment_us(commit.committed or commit.authored),
             "files": None if commit.shallow else len(commit.changes),
-            "added": None if commit.shallow else sum(change.added or 0 for change in commit.changes),
-            "removed": None if commit.shallow else sum(change.removed or 0 for change in commit.changes),
+            "added": added,
+            "removed": removed,
             "runs": commit.runs,
         }
     for row in recorded:

@@ -149,10 +149,15 @@ def completed(environment: Mapping[Any, Any]) -> Mapping[Any, Any]:
         texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
     except (AttributeError, TypeError):
         return environment  # whoever gets it says what is wrong with it
-    if _now is None or VARIABLE in texts:
+    if _now is None or _has_all(texts, _now):
         return environment
     ours = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
     return {**ours, **texts, **_here(_now).variables(texts)}
+
+
+def _has_all(environment: Mapping[str, str], handed: Handed) -> bool:
+    """Say whether an environment has what a Python needs to attach, and not just a part that somebody left of it."""
+    return bool(environment.get(VARIABLE)) and handed.folder in environment.get("PYTHONPATH", "").split(os.pathsep)
 
 
 def _fork_exec(original: Any) -> Any:

@@ -94,7 +94,7 @@ _VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
         "actor": ("BUILD_REQUESTEDFOR",),
     },
     "bitbucket": {
-        "run_id": ("BITBUCKET_BUILD_NUMBER",),
+        "run_id": ("BITBUCKET_PIPELINE_UUID", "BITBUCKET_BUILD_NUMBER"),  # the number is that of one repository
         "job_id": ("BITBUCKET_STEP_UUID",),
         "workflow": ("BITBUCKET_PIPELINE_UUID",),
         "commit": ("BITBUCKET_COMMIT",),
@@ -104,7 +104,7 @@ _VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
         "actor": ("BITBUCKET_STEP_TRIGGERER_UUID",),
     },
     "jenkins": {
-        "run_id": ("BUILD_NUMBER", "BUILD_ID"),
+        "run_id": ("BUILD_TAG", "BUILD_NUMBER", "BUILD_ID"),  # the number is that of one job
         "job": ("JOB_NAME",),
         "workflow": ("JOB_BASE_NAME",),
         "commit": ("GIT_COMMIT",),
@@ -137,7 +137,7 @@ def facts(environ: Mapping[str, str]) -> dict[str, str | None] | None:
     elif provider == "azure-pipelines":
         _complete_azure(environ, found)
     elif provider == "bitbucket":
-        _complete_bitbucket(found)
+        _complete_bitbucket(environ, found)
     for key in ("repository", "url"):
         value = found[key]
         # Of a page's address the query is kept, since it may be what names the build; a clone address has none.
@@ -198,7 +198,7 @@ def _complete_azure(environ: Mapping[str, str], found: dict[str, str | None]) ->
         found["branch"] = branch.removeprefix("refs/heads/")
 
 
-def _complete_bitbucket(found: dict[str, str | None]) -> None:
-    repository, run_id = found["repository"], found["run_id"]
-    if repository and run_id:
-        found["url"] = f"https://bitbucket.org/{repository}/pipelines/results/{run_id}"
+def _complete_bitbucket(environ: Mapping[str, str], found: dict[str, str | None]) -> None:
+    repository, number = found["repository"], environ.get("BITBUCKET_BUILD_NUMBER")
+    if repository and number:
+        found["url"] = f"https://bitbucket.org/{repository}/pipelines/results/{number}"

@@ -23,11 +23,11 @@ from playhead.capture import (
     audit,
     callers,
     effects_files,
+    effects_processes,
     enforcing,
     execs,
     guard,
     lookups,
-    obstacles,
     scope,
     sockets,
     untold,
@@ -36,6 +36,7 @@ from playhead.capture.effects_files import Effect, absolute
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 from playhead.event.secret_names import is_secret_name
+from playhead.policy import hosts
 
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
@@ -94,7 +95,9 @@ def install() -> None:
         if _open == 1:
             for event, listener in _listeners():
                 audit.listen(event, listener)
-            _watch = AfterImport({"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install})
+            _watch = AfterImport(
+                {"multiprocessing.util": _patch_multiprocessing, "socket": lookups.install, "uvloop": lookups.of_uvloop}
+            )
             _watch.install()
             untold.install()
 
@@ -177,13 +180,18 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _record(what: str, target: str, detail: dict[str, Any]) -> None:
-    """Record an effect where it belongs; one that comes again and again in a span and lane, less and less often."""
+def _record(what: str, target: str, detail: dict[str, Any], is_sure: bool = True) -> None:
+    """Record an effect where it belongs; one that comes again and again in a span and lane, less and less often.
+
+    About one of which it is not sure that it happens, a policy is asked alone.
+    """
     where = scope.live()
     if where is None or not where.recording.captures or where.recording in _without:
         return
     recording = where.recording
     enforcing.effect(where, what, target, detail)
+    if not is_sure:
+        return
     try:
         times = _count(recording, (where.span, where.lane.path, what, target)) if what.startswith(_FOLDED) else 1
         if times > _limits.EFFECT_REPEATS_MAX and not _is_power_of_ten(times):
@@ -247,57 +255,10 @@ def _beyond(frame: FrameType) -> FrameType:
 # Processes.
 
 
-def _process(by: str, name: Any, argv: Any, folder: Any = None, environment: Any = None) -> Effect | None:
-    inside = None if folder is None else absolute(folder)
-    target = obstacles.program(os.fsdecode(name), inside, environment)
-    if target is None:
-        return None
-    words = [argv] if isinstance(argv, (str, bytes, os.PathLike)) else argv
-    detail: dict[str, Any] = {"argv": [_word(word) for word in words], "by": by}
-    return "process.started", target, detail | ({"cwd": inside} if inside else {})
-
-
-def _word(word: Any) -> str:
-    return os.fsdecode(word) if isinstance(word, (str, bytes, os.PathLike)) else repr(word)  # which is refused
-
-
-def _popen(args: tuple[Any, ...]) -> Effect | None:
-    return _process("subprocess.Popen", *args)
-
-
-def _system(args: tuple[Any, ...]) -> Effect | None:
-    return _process("os.system", "/bin/sh", ["sh", "-c", args[0]])
-
-
 def _posix_spawned(args: tuple[Any, ...]) -> Effect | None:
     # From the listener's point of view: subprocess has told of it itself.
-    if _told_by("subprocess"):
-        return None
-    execs.tell(args[0], "{}, by os.posix_spawn")
-    return _process("os.posix_spawn", args[0], args[1])
-
-
-def _told_by(module: str) -> bool:
-    return _beyond(sys._getframe(1)).f_globals.get("__name__") == module
-
-
-def _became(args: tuple[Any, ...]) -> Effect | None:
-    return _process("os.exec", args[0], args[1])
-
-
-def _spawned(args: tuple[Any, ...]) -> Effect | None:
-    return _process("multiprocessing", *args)
-
-
-def _looped(args: tuple[Any, ...]) -> Effect | None:
-    return _process("uvloop", *args)
-
-
-def _signalled(args: tuple[Any, ...], *, group: bool = False) -> Effect | None:
-    process, number = args
-    if not number or not obstacles.can_signal(process, group=group):
-        return None
-    return "process.signalled", str(process), {"signal": int(number), **({"group": True} if group else {})}
+    told = _beyond(sys._getframe(1)).f_globals.get("__name__") == "subprocess"
+    return None if told else effects_processes.posix_spawned(args)
 
 
 def _patch_multiprocessing(module: ModuleType) -> None:
@@ -323,8 +284,12 @@ def _of_a_socket(what: str) -> Describe:
             return None  # connected before
         target = _destination(address)
         detail: dict[str, Any] = {"type": sockets.sort_of(socket), "attempted": True}
-        if what == "socket.connected" and isinstance(address, tuple) and (names := lookups.names_of(target)):
-            detail["names"] = names
+        if what == "socket.connected" and isinstance(address, tuple):
+            host = hosts.connected_to(target)
+            if hosts.address_of(host.name) is None:
+                enforcing.lookup(host.name, host.port)  # which C does, and we, to know what it leads to
+            if names := lookups.names_of(target):
+                detail["names"] = names
         return what, target, detail
 
     return describe
@@ -377,14 +342,14 @@ _LISTENERS: dict[str, audit.Listener] = {
     untold.OPENED: _opened,
     untold.CONNECTED: _connection_made,
     untold.ATTACHED: _telling(effects_files.attached, "fs.write"),
-    "subprocess.Popen": _telling(_popen, "process.exec"),
-    "os.system": _telling(_system, "process.exec"),
+    "subprocess.Popen": _telling(effects_processes.popen, "process.exec"),
+    "os.system": _telling(effects_processes.system, "process.exec"),
     "os.posix_spawn": _telling(_posix_spawned, "process.exec"),
-    "os.exec": _telling(_became, "process.exec"),
-    _SPAWNED: _telling(_spawned, "process.exec"),
-    LOOPED: _telling(_looped, "process.exec"),
-    "os.kill": _telling(_signalled),
-    "os.killpg": _telling(functools.partial(_signalled, group=True)),
+    "os.exec": _telling(effects_processes.became, "process.exec"),
+    _SPAWNED: _telling(effects_processes.spawned, "process.exec"),
+    LOOPED: _telling(effects_processes.looped, "process.exec"),
+    "os.kill": _telling(effects_processes.signalled),
+    "os.killpg": _telling(functools.partial(effects_processes.signalled, group=True)),
     "socket.connect": _telling(_of_a_socket("socket.connected"), "net.connect"),
     "socket.sendto": _telling(_of_a_socket("socket.connected"), "net.connect"),
     "socket.sendmsg": _telling(_of_a_socket("socket.connected"), "net.connect"),

@@ -12,7 +12,8 @@ from playhead import _limits
 from playhead._ids import is_run_id
 from playhead.capture import calling, obstacles, untold
 
-Effect = tuple[str, str, dict[str, Any]]  # what, target, detail
+# What, target, detail; and whether it is sure that it happens, where it is not.
+Effect = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], bool]
 
 _SORTS = {stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFSOCK: "socket"}
 # What is open, by its number.
@@ -58,7 +59,8 @@ def written(args: tuple[Any, ...]) -> Effect | None:
     """Take a file that is opened for writing as written; the last argument is the frame of whoever opens it."""
     path, by, flags, frame = args
     mode = "a" if flags & os.O_APPEND else "w" if flags & os.O_TRUNC else "x" if flags & os.O_EXCL else "r+"
-    if by is not None and calling.gives_argument(frame, "opener"):
+    has_opener = by is not None and calling.gives_argument(frame, "opener")
+    if has_opener:
         return None  # what the opener opens is told when it does
     target = _opened(path, frame) if by is None else absolute(path)
     if target is None:
@@ -68,6 +70,8 @@ def written(args: tuple[Any, ...]) -> Effect | None:
     there = obstacles.look(target)
     if not obstacles.can_write(target, there, flags):
         return None
+    if has_opener is None:
+        return "file.written", target, {"mode": mode}, False
     if there is None:
         return "file.written", target, {"mode": mode, "created": True}
     return "file.written", target, {"mode": mode, **({"size": there.st_size} if mode == "a" else {})}

@@ -25,6 +25,7 @@ from playhead.policy import commands, hosts, rules
 from playhead.policy.capabilities import needed
 from playhead.policy.paths import Touch
 from playhead.policy.rules import Decision, Rules, Spent
+from playhead.policy.things import UNKNOWN_MODEL
 from playhead.store import layout
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
 
+_LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname")
+_PORTS = {"http": 80, "https": 443}  # what may stand for them in a lookup
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
@@ -52,7 +55,7 @@ class Enforcer:
         self.rules = policy
         self.spent = Spent()
         self._begun = time.monotonic()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._prices: PriceList | None = None
         if "cost" in policy.limits:
             from playhead.store.price_list import PriceList
@@ -72,7 +75,7 @@ class Enforcer:
 
     def decide_call(self, capability: str, name: str, counter: str) -> Decision:
         """Decide about a call, and count it where it will be made: one that is stopped is none."""
-        with self._lock:  # or two threads would both be the last that is allowed
+        with self.lock:  # or two threads would both be the last that is allowed
             decision = self.decide(capability, [name])
             if decision.decision == "allow" or self.rules.mode == "observe":
                 setattr(self.spent, counter, getattr(self.spent, counter) + 1)
@@ -186,7 +189,7 @@ def _hold(
     """Record a decision, and raise where it is no and is enforced."""
     _tell(where, enforcer, capability, resource, decision, context)
     if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(kind, capability, resource, decision)
+        raise _denial(kind, enforcer.rules, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -207,7 +210,7 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
     """Ask before a model is."""
     enforcer = None if where is None else _of.get(where.recording)
     if where is not None and enforcer is not None:
-        asked = f"{provider or '?'}/{name or '?'}"
+        asked = f"{provider or UNKNOWN_MODEL}/{name or UNKNOWN_MODEL}"
         _hold(where, enforcer, "model.use", asked, enforcer.decide_call("model.use", asked, "model_calls"))
 
 
@@ -230,13 +233,19 @@ def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
         model(where, found[1], _model_of(found[0], url, body))
 
 
+def tunnel(url: str) -> None:
+    """Ask before a proxy is asked for a way to where a request goes: by then the proxy would be connected to it."""
+    where = scope.live()
+    if where is not None and where.recording.captures and not scope.muted.get():
+        check(where, "net.connect", str(hosts.host_of(url)))
+
+
 def effect(where: Scope, what: str, target: str, detail: Mapping[str, Any]) -> None:
     """Ask before something is done outside the process."""
     enforcer = _of.get(where.recording)
     if enforcer is None:
         return
-    known = lookups.names_of(target) if what == "socket.connected" else ()
-    for need in needed(what, target, detail, known):
+    for need in needed(what, target, detail, detail.get("names", ()) if what == "socket.connected" else ()):
         decision = enforcer.decide(need.capability, need.names, need.touch, need.holds)
         if (
             need.capability == "process.exec"
@@ -258,7 +267,7 @@ def unjudged(capability: str, resource: Any, problem: Exception) -> None:
     name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
     decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
     _tell(where, enforcer, capability, name, decision, None)
-    raise _denial(EffectDenied, capability, name, decision) from problem
+    raise _denial(EffectDenied, enforcer.rules, capability, name, decision) from problem
 
 
 def _tell(
@@ -291,12 +300,19 @@ def _tell(
         guard.absorb(problem, where.recording, "policy.checked", inside=True)
 
 
-def _denial(kind: type[PolicyDenied], capability: str, resource: str | None, decision: Decision) -> PolicyDenied:
+def _denial(
+    kind: type[PolicyDenied], policy: Rules, capability: str, resource: str | None, decision: Decision
+) -> PolicyDenied:
     said = (
         decision.reason or f"{'the policy asks first' if decision.decision == 'ask' else 'denied'} by {decision.rule}"
     )
     about = f"{capability} on {resource}" if resource else capability
-    return kind(f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said)
+    hint = kind.default_hint
+    if decision.rule.endswith("default"):
+        hint = f'To allow it, name it in `allow` of [capabilities."{capability}"] in {policy.source}.'
+    return kind(
+        f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said, hint=hint
+    )
 
 
 def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
@@ -309,6 +325,15 @@ def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
     return asked.model if isinstance(asked.model, str) else None
 
 
+def _after_fork_in_child() -> None:
+    for enforcer in list(_of.values()):
+        enforcer.lock = threading.Lock()  # another thread may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 # Names of hosts.
 
 
@@ -319,7 +344,8 @@ def _install() -> None:
 
     if not _listens:
         _listens = True
-        audit.listen("socket.getaddrinfo", _looked_up)
+        for event in _LOOKUPS:
+            audit.listen(event, _looked_up)
         lookups.install(socket)
 
 
@@ -328,16 +354,29 @@ def uninstall() -> None:
     global _listens
     if _listens:
         _listens = False
-        audit.unlisten("socket.getaddrinfo", _looked_up)
+        for event in _LOOKUPS:
+            audit.unlisten(event, _looked_up)
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:
-    host, port = args[0], args[1]
+    lookup(args[0], args[1] if len(args) > 1 else None)
+
+
+def lookup(name: Any, port: Any) -> None:
+    """Ask before it is found out where a host is, which somebody wants to connect to, or the network to tell.
+
+    To listen at an address of this machine, or to know it, nobody is asked.
+    """
     where = scope.live()
-    if where is None or where.recording not in _of or not isinstance(host, (str, bytes)) or not port:
+    enforcer = None if where is None else _of.get(where.recording)
+    if where is None or enforcer is None or not isinstance(name, (str, bytes)):
         return
-    name = os.fsdecode(host)
-    if not name:
-        return  # an address to listen at
-    number = int(port) if isinstance(port, int) or str(port).isdecimal() else {"http": 80, "https": 443}.get(str(port))
-    effect(where, "socket.connected", str(hosts.host_of(name)._replace(port=number)), {})
+    host = hosts.host_of(os.fsdecode(name))
+    is_address = hosts.address_of(host.name) is not None
+    if not host.name or ((is_address or hosts.is_here(host.name)) and (not port or lookups.to_listen())):
+        return
+    number = int(port) if isinstance(port, int) or str(port).isdecimal() else _PORTS.get(str(port))
+    asked = str(host._replace(port=number or None))
+    names = [str(host._replace(name=one, port=number)) for one in (lookups.names_of(asked) if is_address else ())]
+    decision = enforcer.decide("net.connect", [*names, asked])
+    _hold(where, enforcer, "net.connect", (names or [asked])[0], decision, kind=EffectDenied)

@@ -33,15 +33,23 @@ def becoming(args: tuple[Any, ...]) -> None:
     forked = _forking.process not in (0, os.getpid())  # else what it prints goes where it went before
     names = [name for number, name in _OUTPUTS.items() if forked and _goes_elsewhere(number)]
     how = f"{' and '.join(names)} of {{}}, by its descriptor" if names else "{}, by os.exec"
-    tell(args[0], how)
+    tell(args[0], how, search=False)
 
 
-def tell(program: Any, how: str) -> None:
+def tell(program: Any, how: str, *, search: bool) -> None:
     """Name a program that is started in a way that is not recorded as a call."""
-    if (found := obstacles.program(os.fsdecode(program), None, None)) is not None:
+    if (found := obstacles.program(name_of(program), None, None, search=search)) is not None:
         from playhead.capture.clients import unseen  # here: most programs need none of it
 
         unseen.tell("process", lambda: how.format(os.path.basename(found)))
+
+
+def name_of(program: Any) -> str:
+    """Return the name of a program, also where it is told by the number by which its file is open."""
+    if not isinstance(program, int):
+        return os.fsdecode(program)
+    name = os.path.realpath(f"/proc/self/fd/{program}")
+    return name if os.path.exists(name) else f"/proc/self/fd/{program}"  # it has none any more
 
 
 def _goes_elsewhere(number: int) -> bool:

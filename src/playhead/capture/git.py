@@ -71,6 +71,7 @@ class Repository(NamedTuple):
 
     root: Path
     remote: str | None
+    bare: bool = False  # without a working tree, as on a server
 
 
 class Snapshot(NamedTuple):
@@ -126,6 +127,14 @@ def repository(cwd: Path, deadline: float) -> Repository | None:
     if elsewhere:
         root = Path(_text(run(["rev-parse", "--show-toplevel"], cwd, deadline).kept.rstrip(b"\n")))
     return Repository(root, remote)
+
+
+def history(cwd: Path, deadline: float) -> Repository | None:
+    """Return the repository whose commits can be read from a folder: one without a working tree counts too."""
+    found = repository(cwd, deadline)
+    if found is None and (cwd / "HEAD").is_file() and all((cwd / name).is_dir() for name in ("objects", "refs")):
+        return Repository(cwd, _configuration(cwd, deadline)[0], bare=True)
+    return found
 
 
 def commits_since(

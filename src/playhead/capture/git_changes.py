@@ -19,6 +19,7 @@ from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.event.kinds import TREE_CHANGED
 
 _RENAMED = re.compile(rb"^rename to (.*)$", re.MULTILINE)
+_RENAMED_FROM = re.compile(rb"^rename from (.*)$", re.MULTILINE)
 _DELETED = re.compile(rb"^deleted file mode ", re.MULTILINE)
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 
@@ -28,7 +29,8 @@ class Changes:
     """What is different: `diff` holds each file in full against the commit that was there first.
 
     `mixed` are files that differed from it before and differ in another way now: their part of the diff holds both.
-    `undone` are files that differed before and do not now. `gone` are files that are not there any more. `new` and
+    `undone` are files that differed before and do not now. `gone` are files that are not there any more, by the
+    old name where there is a new one. `new` and
     `altered` are files that git does not know; of one the diff holds all of it. `binary` are those of them that hold no
     text, and `omitted` those that are too large or could not be read: of both the diff says nothing.
     """
@@ -110,7 +112,9 @@ def _tracked(start: GitState, end: Status, rest: list[str], deadline: float) -> 
     before, after = _sections(start.diff or b""), _sections(now.kept)
     touched = {name: section for name, section in after.items() if before.get(name) != section}
     mixed, undone = sorted(set(touched) & set(before)), sorted(set(before) - set(after))
-    gone = {name for name, section in touched.items() if _DELETED.search(_head(section))}
+    deleted = {name for name, section in touched.items() if _DELETED.search(_head(section))}
+    moved = {found[1] for section in touched.values() if (found := _RENAMED_FROM.search(_head(section)))}
+    gone = deleted | {name.decode("utf-8", "surrogateescape") for name in moved}
     told = {"files": sorted(set(touched) - gone), "gone": gone, "mixed": mixed, "undone": undone}
     return b"".join(touched.values()), told
 

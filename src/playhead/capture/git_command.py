@@ -100,7 +100,9 @@ def run(
             raise
     if process.returncode not in accept:
         lines = complaint.decode("utf-8", "replace").strip().splitlines()
-        reason = lines[0] if lines else f"exit code {process.returncode}"
+        # Warnings come before what git died of.
+        why = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
+        reason = why[0] if why else f"exit code {process.returncode}"
         raise GitFailed(f"git {arguments[0]}: {reason}")
     return output
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -16,6 +18,16 @@ from playhead import _limits
 from playhead.capture.patches import Patches
 from playhead.policy import hosts
 
+_PASSIVE = 1  # AI_PASSIVE, everywhere
+
+
+class _Asked(threading.local):
+    """Whether a thread looks up an address to listen at, right now."""
+
+    to_listen = False
+
+
+_asked = _Asked()
 _patches = Patches()
 _names: dict[str, set[str]] = {}  # by address
 _getaddrinfo: Callable[..., Any] | None = None  # Python's own
@@ -24,16 +36,28 @@ _getaddrinfo: Callable[..., Any] | None = None  # Python's own
 def install(socket: ModuleType) -> None:
     """Begin to remember."""
     global _getaddrinfo
-    if not _patches.done:
+    if _getaddrinfo is None:
         _getaddrinfo = socket.getaddrinfo
         _patches.replace(socket, "getaddrinfo", _remembering)
         _patches.replace(socket, "gethostbyname", _remembering_one)
         _patches.replace(socket, "gethostbyname_ex", _remembering_one)
 
 
+def of_uvloop(uvloop: ModuleType) -> None:
+    """Remember what its loop looks up for others, as for aiohttp; for itself it does so in C, where nobody sees it."""
+    _patches.cover(uvloop.Loop, "getaddrinfo", _remembering_later)
+
+
+def to_listen() -> bool:
+    """Say whether an address is looked up to listen at it, in this thread."""
+    return _asked.to_listen
+
+
 def uninstall() -> None:
     """Leave the names of hosts alone, when the last run has closed."""
+    global _getaddrinfo
     _patches.restore()
+    _getaddrinfo = None
     _names.clear()
 
 
@@ -59,7 +83,24 @@ def _addresses(name: str) -> set[str]:
 def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        found = original(host, port, *args, **options)
+        flags = args[3] if len(args) > 3 else options.get("flags", 0)
+        before, _asked.to_listen = _asked.to_listen, isinstance(flags, int) and bool(flags & _PASSIVE)
+        try:
+            found = original(host, port, *args, **options)
+        finally:
+            _asked.to_listen = before
+        _remember(host, (address[0] for *_, address in found))
+        return found
+
+    return getaddrinfo
+
+
+def _remembering_later(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def getaddrinfo(self: Any, host: Any, port: Any, **options: Any) -> Any:
+        if not options.get("flags", 0) & _PASSIVE:
+            sys.audit("socket.getaddrinfo", host, port, *(options.get(name, 0) for name in ("family", "type", "proto")))
+        found = await original(self, host, port, **options)
         _remember(host, (address[0] for *_, address in found))
         return found
 

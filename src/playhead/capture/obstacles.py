@@ -25,8 +25,8 @@ def look(path: str, *, follow: bool = True) -> os.stat_result | None:
 
 def can_write(path: str, there: os.stat_result | None, flags: int) -> bool:
     """Say whether a file can be opened for writing; a terminal, /dev/null and the like are no files."""
-    if there is None:
-        return bool(flags & os.O_CREAT) and can_enter(path)
+    if there is None:  # a link may lead to what is not there yet
+        return bool(flags & os.O_CREAT) and can_enter(os.path.realpath(path))
     if flags & _EXCLUSIVE == _EXCLUSIVE or stat.S_ISDIR(there.st_mode) or stat.S_ISCHR(there.st_mode):
         return False
     return os.access(path, os.W_OK, effective_ids=_EFFECTIVE)
@@ -45,8 +45,8 @@ def can_create(path: str) -> bool:
 
 def can_link(source: str, path: str) -> bool:
     """Say whether a file can get a second name."""
-    there, folder = look(source), look(os.path.dirname(path))
-    return there is not None and folder is not None and there.st_dev == folder.st_dev and can_create(path)
+    on_one_disk = _are_on_one_disk(source, path) or _are_on_one_disk(os.path.realpath(source), path)
+    return look(source, follow=False) is not None and on_one_disk and can_create(path)
 
 
 def can_delete(path: str) -> bool:
@@ -63,8 +63,8 @@ def can_delete_folder(path: str) -> bool:
 
 def can_rename(source: str, path: str) -> bool:
     """Say whether something can be moved to another name; not from one disk to another."""
-    there, folder = look(source, follow=False), look(os.path.dirname(path))
-    if there is None or folder is None or there.st_dev != folder.st_dev:
+    there = look(source, follow=False)
+    if there is None or not _are_on_one_disk(source, path):
         return False
     replaced = look(path, follow=False)
     if replaced is not None:
@@ -73,6 +73,12 @@ def can_rename(source: str, path: str) -> bool:
         if stat.S_ISDIR(replaced.st_mode) and not _is_empty(path):
             return False
     return can_enter(source) and can_enter(path)
+
+
+def _are_on_one_disk(source: str, path: str) -> bool:
+    """Say whether two names are on one disk, by their folders: of an overlay, files seem to be elsewhere."""
+    one, other = look(os.path.dirname(source)), look(os.path.dirname(path))
+    return one is not None and other is not None and one.st_dev == other.st_dev
 
 
 def can_change(there: os.stat_result | None) -> bool:
@@ -96,17 +102,19 @@ def can_signal(process: int, *, group: bool = False) -> bool:
     return True
 
 
-def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None) -> str | None:
-    """Return the file that would be run for a name; None where there is none, or no folder to run it in."""
+def program(name: str, folder: str | None, environment: Mapping[Any, Any] | None, *, search: bool = True) -> str | None:
+    """Return the file that would be run for a name; None where there is none, or no folder to run it in.
+
+    Whoever does not `search` runs a name without a folder where it is.
+    """
     if folder is not None and not os.path.isdir(folder):
         return None
-    if os.path.dirname(name):
+    if os.path.dirname(name) or not search:
         found = os.path.join(folder or "", name)
         return os.path.abspath(found) if _can_run(found) else None
-    variables: Mapping[Any, Any] = os.environb if environment is None else environment
-    names = {os.fsdecode(name): name for name in variables if isinstance(name, (str, bytes))}  # os.environ has one sort
-    search = variables[names["PATH"]] if "PATH" in names else os.defpath
-    for place in os.fsdecode(search).split(os.pathsep):
+    variables = os.environ if environment is None else environment  # which may have names in text or in bytes
+    places = next((places for key, places in variables.items() if key in ("PATH", b"PATH")), os.defpath)
+    for place in os.fsdecode(places).split(os.pathsep):
         if _can_run(found := os.path.join(folder or "", place, name)):  # the process is in its folder when it looks
             return os.path.abspath(found)
     return None
@@ -120,5 +128,7 @@ def _is_empty(path: str) -> bool:
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is None
+    except PermissionError:
+        return True  # as far as can be seen: to delete one, nobody has to look into it
     except OSError:
         return False

@@ -21,10 +21,11 @@ UNNAMED = "?"  # a database that SQLite does not tell the name of
 
 
 class _Asked(threading.local):
-    """What a thread gave to the `os.open` or `sqlite3.connect` that it is in."""
+    """What a thread gave to the `os.open` or `sqlite3.connect` that it is in, and which `os.posix_spawn` it is in."""
 
     folder: int | None = None
     uri: bool | None = None
+    search: bool | None = None
 
 
 _asked = _Asked()
@@ -71,6 +72,11 @@ def uri() -> bool | None:
     return _asked.uri
 
 
+def searches() -> bool | None:
+    """Return whether `os.posix_spawn` looks for the program, in this thread; None where nobody told."""
+    return _asked.search
+
+
 def _replace(patches: Patches, name: str, make: Callable[[Any], Any]) -> None:
     import posix  # where `os` has them from
 
@@ -109,7 +115,7 @@ def _opening(original: Any) -> Any:
 
 
 def _spawning(original: Any) -> Any:
-    """Tell of the files that are opened for a process that is started."""
+    """Tell of the files that are opened for a process that is started, and whether its program is looked for."""
 
     @functools.wraps(original)
     def spawn(*args: Any, **options: Any) -> Any:
@@ -117,7 +123,11 @@ def _spawning(original: Any) -> Any:
         for action in actions:
             if isinstance(action, tuple) and len(action) == 5 and action[0] == os.POSIX_SPAWN_OPEN:
                 sys.audit(OPENED, action[2], None, action[3])
-        return original(*args, **(options | {"file_actions": actions} if actions else options))
+        before, _asked.search = _asked.search, original.__name__ == "posix_spawnp"
+        try:
+            return original(*args, **(options | {"file_actions": actions} if actions else options))
+        finally:
+            _asked.search = before
 
     return spawn
 

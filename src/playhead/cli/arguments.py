@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from playhead._clock import Clock, SystemClock
 from playhead.errors import UsageError
+from playhead.settings import Settings
 from playhead.settings import load as load_settings
+from playhead.store import layout
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -39,7 +43,25 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used.")
+        hint = f"`{self.prog} --help` shows how it is used."
+        stray = message.removeprefix("unrecognized arguments: ")
+        close = self._meant(stray.split()) if stray != message else None
+        raise UsageError(message, hint=hint if close is None else f"Did you mean {close}? {hint}")
+
+    def _meant(self, stray: list[str]) -> str | None:
+        """Return the option that is most like the first one that was not known."""
+        first = next((word.partition("=")[0] for word in stray if word.startswith("-")), None)
+        close = [] if first is None else difflib.get_close_matches(first, list(_options(self)), 1)
+        return close[0] if close else None
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the options of a parser and of its parts."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
 
 
 def add_shared(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:
@@ -55,7 +77,7 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
     """Add an argument that names a run, completed from the index."""
     from playhead.cli.completing import complete_runs
 
-    told = help or "id, beginning of one, name (its latest run), @last, @last~1, or a path"
+    told = help or "id, beginning of one, name (its latest run; NAME~1 the one before), @last, @last~1, or a path"
     action = parser.add_argument(name, nargs=nargs, metavar="RUN", help=told)
     setattr(action, "completer", complete_runs)  # noqa: B010 - argcomplete's own protocol, unknown to argparse
 
@@ -63,6 +85,21 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
 def store_root(store: str | None) -> Path:
     """Return the absolute path of the store that was named, or of the one in force."""
     return Path(store).expanduser().absolute() if store else load_settings().store_root()
+
+
+def insist_on_a_store(named: str) -> None:
+    """Raise where what is named is no store. An empty folder may become one."""
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"there is no store at {named}", hint="`--store DIR` names the folder of a store.")
+    if not layout.is_store(folder) and next(folder.iterdir(), None) is not None:
+        inside = folder / Settings().dir
+        there = (
+            f"There is one in it: --store {inside}"
+            if layout.is_store(inside)
+            else "`--store DIR` names the folder of one."
+        )
+        raise UsageError(f"{named} is not a store", hint=there)
 
 
 def moment_us(text: str, clock: Clock | None = None) -> int:

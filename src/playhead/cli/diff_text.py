@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from playhead import _limits
+from playhead.cli.beside import beside
 from playhead.cli.output import Output, Part, one_line
 from playhead.views import prices, text
 from playhead.views.diff.comparison import Comparison, Deviation
@@ -93,7 +94,8 @@ def print_change(change: Change, out: Output) -> None:
                 style = {"+": "green", "-": "red", "@": "cyan"}.get(said[:1], "")
                 out.styled(_INDENT, "  ", (one_line(said), style))
         elif out.terminal and out.width >= _SIDE_BY_SIDE_MIN:
-            _side_by_side(left, right, out)
+            for line in beside(left, right, out.width - len(_INDENT), unicode=out.unicode):
+                out.styled(_INDENT, *line)
         else:
             for line in hunks(words(left, right), min(_limits.DEVIATION_WIDTH_MAX, out.width - len(_INDENT) - 2)):
                 out.styled(_INDENT, "  ", *line)
@@ -156,37 +158,6 @@ def _setting(change: Change) -> Change:
     sides = (f"{side[:_DIGEST_SHOWN]}…" if isinstance(side, str) and _DIGEST.fullmatch(side) else side
              for side in (change.left, change.right))  # fmt: skip
     return Change(change.path.replace("~1", "/").replace("~0", "~"), *sides)
-
-
-def _side_by_side(left: str, right: str, out: Output) -> None:
-    """Write two texts beside each other, what differs in colour."""
-    width = (out.width - len(_INDENT) - 5) // 2
-    pieces = words(left, right)
-    columns = []
-    for mine, style in (("removed", "red"), ("added", "green")):
-        laid: list[list[Part]] = [[]]
-        room = width
-        for piece in pieces:
-            if piece.how not in ("same", mine):
-                continue
-            for number, line in enumerate(piece.text.split("\n")):
-                if number:
-                    laid.append([])
-                    room = width
-                for word in text.wrap(one_line(line), room, fold=True) if line else ():
-                    if text.cells(word) > room:
-                        laid.append([])
-                        room = width
-                    laid[-1].append((word, style) if piece.how == mine else word)
-                    room -= text.cells(word)
-                    if room <= 0:
-                        laid.append([])
-                        room = width
-        columns.append(laid)
-    for number in range(min(max(map(len, columns)), _limits.DEVIATION_LINES_MAX)):
-        one, other = (column[number] if number < len(column) else [] for column in columns)
-        taken = sum(text.cells(part if isinstance(part, str) else part[0]) for part in one)
-        out.styled(_INDENT, *one, " " * max(0, width - taken), ("  │  " if out.unicode else "  |  ", "dim"), *other)
 
 
 def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:

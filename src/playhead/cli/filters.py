@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import shlex
+import re
 from pathlib import Path
 from typing import Any
 
+from playhead._api.latest import runs_above
 from playhead.cli.arguments import moment_us
 from playhead.cli.output import Output
-from playhead.store import layout
 from playhead.store.index import STATUSES, Index
 
+_ID = re.compile(r"[0-9a-fA-F]{1,64}")
 FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
 
 
@@ -23,7 +24,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="WHEN", help="started at or after: 30m, 2h, 3d, or a date and time")
     parser.add_argument("--until", metavar="WHEN", help="started before")
     parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
-    parser.add_argument("--commit", metavar="SHA", help="only runs of the commit that begins like this")
+    parser.add_argument("--commit", metavar="SHA",
+                        help="only runs that were started from this commit, or made it: its id, the beginning of "
+                        "one, or what git calls it here, as HEAD~1")  # fmt: skip
     parser.add_argument("--tag", metavar="KEY[=VALUE]", help="only runs with this tag")
 
 
@@ -41,9 +44,18 @@ def chosen(args: argparse.Namespace) -> dict[str, Any]:
         "since_us": None if args.since is None else moment_us(args.since),
         "until_us": None if args.until is None else moment_us(args.until),
         "agent": args.agent,
-        "commit": args.commit,
+        "commit": None if args.commit is None else _commit(args.commit),
         "tag": args.tag,
     }
+
+
+def _commit(named: str) -> str:
+    """Return the id of a commit, or the beginning of one."""
+    if _ID.fullmatch(named):
+        return named.lower()
+    from playhead._api.linking import commit_id
+
+    return commit_id(named, Path())
 
 
 def words(args: argparse.Namespace) -> list[str]:
@@ -64,9 +76,7 @@ def say_none(root: Path, index: Index, out: Output) -> None:
         out.print("No run matches. `playhead ls` without filters lists all of them.")
         return
     out.print(f"No runs yet in {root}.")
-    stores = (folder / root.name for folder in root.parent.parents)
-    above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
-    if above is not None:
-        out.print(f"There are runs in {above}:  playhead --store {shlex.quote(str(above))} ls")
+    if (hint := runs_above(index)) is not None:
+        out.print(hint)
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")

@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if sys.stdout is None or sys.stderr is None:
         _open_what_is_closed()
-    if arguments and arguments[0] in ("--version", "-V"):
+    if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"playhead {__version__}\n")
         return YES
     if "_ARGCOMPLETE" in os.environ:
@@ -136,8 +136,10 @@ def _answer(arguments: list[str]) -> int:
             raise UsageError(f"there is no command {name!r}", hint=_nearest(name))
         args = parser_of(name).parse_args([*shared, *rest[1:]])
         out = Output(json=args.json, color=not args.no_color)
-        if args.store is not None and name in _ASK_THE_STORE and not os.path.isdir(os.path.expanduser(args.store)):
-            raise UsageError(f"there is no store at {args.store}", hint="`--store DIR` names the folder of a store.")
+        if args.store is not None and name in _ASK_THE_STORE:
+            from playhead.cli.arguments import insist_on_a_store
+
+            insist_on_a_store(args.store)
         code: int = module_of(name).run(args, out)
         return code
     except PlayheadError as problem:
@@ -198,7 +200,8 @@ def _overview(out: Output, rest: list[str]) -> int:
         out.styled("\n", (title, "bold"))
         for name in names:
             out.styled("  ", (f"{name:<12}", "cyan"), COMMANDS[name])
-    out.print("\nA run is named by its id, the beginning of it, its name (the latest), @last, @last~1, or a path.")
+    out.print("\nA run is named by its id, the beginning of it, its name (the latest; NAME~1 the one before),")
+    out.print("@last, @last~1, or a path.")
     out.print("Every command takes --json, --store DIR, --no-color and --help.")
     out.print("Exit codes: 0 yes, 1 no, 2 usage, 3 could not tell.")
     return YES

@@ -10,18 +10,17 @@ import orjson
 from playhead import _limits
 from playhead._api.reading import Run
 from playhead.cli.output import Output, one_line
-from playhead.cli.run_text import print_value, shortened, symbol
+from playhead.cli.run_text import print_value, symbol
+from playhead.cli.talk_text import print_answer, print_asked, print_talk
 from playhead.errors import Altered, PlayheadError
 from playhead.store import layout
 from playhead.store.reader import RunReader
 from playhead.views import prices, reads, text
 from playhead.views.moments import Moment
-from playhead.views.prompts import SYSTEM, TALK
 from playhead.views.reads import LaneRead
 
 _LISTED_MAX = 10  # of policy checks, artifacts and variables; `--json` has all
 _OPEN_MAX = 50
-_SAID = ("role", "content", "parts")
 
 
 def event_at(found: Run, at: str | None, step: str | None) -> int | None:
@@ -37,8 +36,12 @@ def event_at(found: Run, at: str | None, step: str | None) -> int | None:
         return event_of(reader, at)
     from playhead.replay.steps import find_step
 
-    meant = find_step(reader, str(step))
-    return meant.closing if meant.closing is not None else sum(1 for _ in reader.lines()) - 1
+    meant = find_step(reader, str(step), reader.readable)
+    if meant.closing is not None:
+        return meant.closing
+    # It never ended: the last that was heard of the lane that it is in.
+    events = enumerate(reader.events())
+    return max(at for at, event in events if event.lane == meant.lane and event.kind != "run.finished")
 
 
 def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
@@ -52,9 +55,11 @@ def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> i
     _print_head(found, moment, out)
     _print_prompt(moment, out)
     if moment.last_answer is not None:
-        _heading("last answer", f"event {moment.last_answer['seq']}", out)
         answer = moment.last_answer
-        print_value(answer.get("response", answer.get("error")), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+        _heading("last answer", f"event {answer['seq']}{_spent(answer)}", out)
+        if answer.get("response") is not None or answer.get("error") is None:
+            print_answer(found, answer, out)
+        print_error(answer.get("error"), out)
     else:
         _heading("last answer", "none", out)
     if pack is not None and pack["name"]:
@@ -63,12 +68,10 @@ def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> i
     else:
         _heading("context pack", "empty", out)
     if policy is not None:
-        _heading("policy", str(policy.get("mode")), out)
-        if (content := (policy.get("content") or {}).get("policy")) is not None:
-            print_value(content, out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+        _heading("policy", _policy_told(policy), out)
     _print_list("policy checks", moment.policy_checks, ("decision", "capability", "resource"), out)
     _print_list("artifacts", moment.artifacts, ("name", "role"), out)
-    _print_ambient(moment.ambient, out)
+    _print_ambient(found, moment, out)
     return 0
 
 
@@ -102,8 +105,8 @@ def _with_policy(found: Run, moment: Moment) -> dict[str, Any] | None:
 
 
 def _print_head(found: Run, moment: Moment, out: Output) -> None:
-    out.styled((f"after event {moment.seq}", "bold"), f" of {found.id}: ", (one_line(moment.kind), "magenta"),
-               f", {text.duration(moment.elapsed_us)} into the run")  # fmt: skip
+    into = f"{one_line(moment.kind)}, {text.duration(moment.elapsed_us)} into the run"
+    out.wrapped([(f"after event {moment.seq}", "bold"), " "], f"of {found.id}: {into}")
     if moment.ended is not None:
         sign, style = symbol(moment.ended, out)
         out.styled((f"{sign} the run had ended: {one_line(moment.ended)}", style))
@@ -112,14 +115,14 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
     gaps = f"; {text.several(moment.gaps, 'gap')}" if moment.gaps else ""
     cost = prices.told(moment.cost, moment.cost_unpriced)
     spent = f"; cost {cost}" if cost else ""
-    out.print(f"  {counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
+    out.wrapped(["  "], f"{counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
     spans = moment.open_spans
     cut = f"the last {_OPEN_MAX} of {len(spans):,}" if len(spans) > _OPEN_MAX else ""
     _heading("open", cut if spans else "nothing", out)
     for item in spans[-_OPEN_MAX:]:
         kind = item["kind"].partition(".")[0]
         since = text.duration(moment.elapsed_us - item["since_us"])
-        out.print(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}  for {since}" + f"  lane {item['lane']}")
+        _print_cut(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}", f"  for {since}  lane {item['lane']}", out)
 
 
 def _print_prompt(moment: Moment, out: Output) -> None:
@@ -133,47 +136,56 @@ def _print_prompt(moment: Moment, out: Output) -> None:
     if not moment.messages:
         print_value(asked.get("request"), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
         return
-    for message in moment.messages:
-        role = one_line(str(message.get("role") or message.get("type") or "?"))
-        content = message.get("content", message.get("parts"))
-        if isinstance(content, str) and set(message) <= set(_SAID):
-            first, *others = shortened(content, _limits.SHOW_VALUE_CHARACTERS_MAX).split("\n")
-            out.styled("  ", (f"{role}: ", "cyan"), one_line(first))
-            for line in others:
-                out.print(f"    {line}")
-        else:
-            out.styled("  ", (f"{role}:", "cyan"))
-            rest = {name: value for name, value in message.items() if name != "role"}
-            print_value(rest, out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    request = asked.get("request")
-    more = (
-        {name: value for name, value in request.items() if name not in (*TALK, *SYSTEM)}
-        if isinstance(request, dict)
-        else {}
-    )
-    if more:
-        out.styled("  ", ("with ", "dim"), one_line(text.arguments(more, _limits.SHOW_VALUE_CHARACTERS_MAX)))
+    print_talk(moment.messages, out)
+    print_asked(asked.get("request"), out)
 
 
-def _print_ambient(ambient: dict[str, Any], out: Output) -> None:
+def _spent(answer: dict[str, Any]) -> str:
+    usage = answer.get("usage")
+    counts = [usage.get(name) for name in ("input", "output")] if isinstance(usage, dict) else []
+    return f", {counts[0]:,} → {counts[1]:,} tokens" if counts and all(type(one) is int for one in counts) else ""
+
+
+def _policy_told(policy: dict[str, Any]) -> str:
+    """Say the mode, and which file it is."""
+    content = (policy.get("content") or {}).get("policy")
+    source = content.get("source") if isinstance(content, dict) else None
+    where = f", {source}" if isinstance(source, str) else "" if content is None else f", {text.short(content, 60)}"
+    return f"{policy.get('mode')}{where}" + ("" if content is None else " (--json has all of it)")
+
+
+def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
+    ambient = moment.ambient
     if not ambient["reads"]:
         return
-    _heading("read", f"{ambient['reads']:,} so far", out)
-    variables = list(ambient["variables"].items())
-    for name, value in variables[-_LISTED_MAX:]:
-        out.print(one_line(f"  ${name} = {text.short(value, _limits.CELL_CHARACTERS_MAX)}"))
+    lines = [
+        f"  ${name} = {text.short(value, _limits.CELL_CHARACTERS_MAX)}"
+        for name, value in list(ambient["variables"].items())[-_LISTED_MAX:]
+    ]
     for fields in ambient["last"]:
         read = LaneRead(**fields)
         if read.of != "os.environ":
-            out.print(one_line(f"  {read.of}  {reads.said(read, _limits.SHOW_VALUE_CHARACTERS_MAX)}"))
+            lines.append(f"  {read.of}  {reads.said(read, _limits.SHOW_VALUE_CHARACTERS_MAX)}")
+    left_out = ambient["reads"] - len(lines)
+    more = f"; {left_out:,} are not listed here: playhead show {found.id} --reads --at {moment.seq}" if left_out else ""
+    _heading("read", f"{ambient['reads']:,} so far{more}", out)
+    for line in lines:
+        _print_cut(one_line(line), "", out)
 
 
 def _print_list(title: str, items: Sequence[dict[str, Any]], names: tuple[str, ...], out: Output) -> None:
     cut = f"the last {_LISTED_MAX} of {len(items)}" if len(items) > _LISTED_MAX else ""
     _heading(title, cut if items else "none", out)
     for item in items[-_LISTED_MAX:]:
-        out.print(f"  {item['seq']:>5}  " + one_line("  ".join(str(item[name]) for name in names if item[name])))
+        _print_cut(
+            f"  {item['seq']:>5}  {one_line('  '.join(str(item[name]) for name in names if item[name]))}", "", out
+        )
+
+
+def _print_cut(told: str, end: str, out: Output) -> None:
+    """Write a line, on a terminal so that it fits."""
+    out.print((text.cut(told, out.width - text.cells(end)) if out.terminal else told) + end)
 
 
 def _heading(title: str, told: str, out: Output) -> None:
-    out.styled((title, "bold"), f": {one_line(told)}" if told else ":")
+    out.wrapped([(title, "bold"), ": "], told) if told else out.styled((title, "bold"), ":")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO
@@ -29,6 +30,7 @@ _ONE_LINE = {**_ESCAPES, 9: " ", 10: "⏎"}
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 _WRAPPED_WIDTH_MIN = 20
+_QUIET_S = 0.5  # that work may take before one is told how far it is
 PLAIN_WIDTH = 100  # of a line in a pipe, where nothing says how wide the reader's page is
 
 Part = str | tuple[str, str]  # text, or text with a style
@@ -172,9 +174,9 @@ class Output:
 
     @contextmanager
     def progress(self, total: int | None, label: str) -> Iterator[Callable[..., None]]:
-        """Show how far long work is, where stderr is a terminal; gives a function to be told how much more is done.
+        """Show how far work is, where stderr is a terminal, once it turns out to be long.
 
-        It may be told what stands beside the label from then on, too.
+        Gives a function to be told how much more is done, and what stands beside the label from then on.
         """
         if not _is_terminal(self.stderr):
             yield lambda amount, told="": None
@@ -185,13 +187,22 @@ class Output:
         # A copy of it: what programs write meanwhile may be kept from the other one.
         with os.fdopen(os.dup(self.stderr.fileno()), "w", encoding=self.stderr.encoding, errors="replace") as copy:
             console = Console(file=copy, color_system=self._colors, force_terminal=True)
-            with Progress(console=console, transient=True) as bar:
-                task = bar.add_task(one_line(label), total=total)
+            bar = Progress(console=console, transient=True)
+            task = bar.add_task(one_line(label), total=total)
 
-                def advance(amount: int, told: str = "") -> None:
-                    bar.update(task, advance=amount, description=one_line(f"{label} {told}".strip()))
+            def advance(amount: int, told: str = "") -> None:
+                bar.update(task, advance=amount, description=one_line(f"{label} {told}".strip()))
 
+            begins = threading.Timer(_QUIET_S, bar.start)
+            begins.daemon = True
+            begins.start()
+            try:
                 yield advance
+            finally:
+                begins.cancel()
+                begins.join()
+                if bar.live.is_started:
+                    bar.stop()
 
 
 def to_json(document: Any) -> str:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from playhead.store.index import Index
 
+SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
+_ID = re.compile(r"\brun_\w{26}\b")
+
 
 def open_quick_index(root: Path) -> Index:
     """Return the index of a store. What judges envelopes is imported only when there is a new one to judge."""
     return Index(root, envelope_matches=lambda data: _envelope_matches(root, data))
+
+
+def with_short_ids(root: Path, command: str) -> str:
+    """Shorten the ids in a command as `ls` does, where that is enough to name their runs: it has to fit a terminal."""
+    with open_quick_index(root) as index:
+        for id in dict.fromkeys(_ID.findall(command)):
+            if index.with_prefix(id[:SHORT_ID_CHARACTERS], 2) == [id]:
+                command = command.replace(id, id[:SHORT_ID_CHARACTERS])
+    return command
 
 
 def _envelope_matches(root: Path, data: dict[str, Any]) -> bool | None:

@@ -49,6 +49,8 @@ def _print(read: LaneRead, out: Output) -> None:
     where = f"{read.seq:>4} {text.cut(read.lane, 7):<7} "
     source = one_line(f"{read.via} ({read.of})" if read.via else read.of)
     by = f"  ← {one_line(read.by)}" if read.by else ""
+    if out.terminal and text.cells(f"{where}{source} → {by}") + _VALUE_WIDTH_MIN > out.width:
+        by, source = "", one_line(read.of)  # the value says more
     room = max(_VALUE_WIDTH_MIN, out.width - text.cells(f"{where}{source} → {by}"))
     value = text.cut(one_line(said(read, room)), room)
     out.styled((where, "dim"), f"{source} → {value}", (by, "dim"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
-from playhead.views import prices, text
+from playhead.views import denials, prices, text
 from playhead.views.answers import Call, Meaning
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
@@ -43,6 +43,7 @@ _DEPTH_SHOWN_MAX = 12  # deeper rows keep this indent, so that they stay readabl
 _DURATION_WIDTH = 10
 _LABEL_WIDTH = 11  # of the facts in the header
 _IN_FLIGHT_MAX = 8  # spans, and tools without a result, that are named; the rows show all
+_DENIED_MAX = 3  # that are named; the rows show all
 _ERROR_LINES_MAX = 3  # of the header
 
 KILLED = 128  # an exit code of more than this is a signal
@@ -171,6 +172,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("cost", _cost(summary)),
         ("reads", reads_text(summary)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
+        ("policy", one_line(denials.told(summary.denied, _DENIED_MAX))),
         ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
     ]
     return [(label, told) for label, told in facts if told]

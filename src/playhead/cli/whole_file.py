@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,14 +15,37 @@ from playhead.errors import UsageError
 
 @contextlib.contextmanager
 def whole_file(target: Path) -> Iterator[BinaryIO]:
-    """Give a file that takes its place when all of it is written, so that a failure leaves nothing half done."""
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise UsageError(f"cannot write to {target}", hint="Name a file in a folder that exists.")
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    """Give a file that takes its place when all of it is written, so that a failure leaves nothing half done.
+
+    What is no file stays what it is, and is written into: /dev/null, a pipe. A link stays one, and leads to the file.
+    """
+    with _explained(target):
+        if target.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        mode = target.stat().st_mode if target.exists() else None
+        if mode is not None and not stat.S_ISREG(mode):
+            with target.open("wb") as file:
+                yield file
+            return
+        place = Path(os.path.realpath(target))
+        aside = place.with_name(f".playhead-{secrets.token_hex(8)}")
+        file = aside.open("xb")
     try:
-        with aside.open("xb") as file:
+        with file:
+            if mode is not None:
+                os.chmod(aside, stat.S_IMODE(mode))
             yield file
-        os.replace(aside, target)
+        with _explained(target):
+            os.replace(aside, place)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        why = problem.strerror or type(problem).__name__
+        raise UsageError(f"cannot write to {target}: {why}", hint="Name a file in a folder that exists.") from None

@@ -98,7 +98,8 @@ def count(data: Mapping[str, Any]) -> int:
     if type(data.get("count")) is int:
         return int(data["count"])
     total = 0
-    for group in (*(data.get("packed") or ()), *(data.get("reads") or ())):
+    groups = [data.get(name) for name in ("packed", "reads")]
+    for group in (one for several in groups if isinstance(several, list) for one in several):
         match group:
             case {"ns": [*steps]}:
                 total += 1 + len(steps)

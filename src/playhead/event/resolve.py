@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.errors import MissingContent
+from playhead.errors import BadName, EventNotFound, MissingContent
 from playhead.event.plain import mark
 
 _REFERENCES = ("$same", "$extends", "$blob", "$commit")
@@ -82,7 +82,8 @@ class Resolver:
                     return self._value(self._load(value))
                 case _:
                     return self._committed(value)
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as problem:  # no Playhead wrote that
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError, BadName) as problem:
+            # No Playhead wrote that.
             raise MissingContent(f"a {name} cannot be read: {problem!r}") from problem
 
     def _committed(self, value: dict[str, Any]) -> Any:
@@ -155,7 +156,7 @@ class Resolver:
             node = self._fetch(int(seq))
             for part in pointer.split("/")[1:]:
                 node = self._step(node, part.replace("~1", "/").replace("~0", "~"))
-        except (KeyError, IndexError, ValueError, TypeError, RecursionError) as problem:
+        except (KeyError, IndexError, ValueError, TypeError, RecursionError, BadName, EventNotFound) as problem:
             raise MissingContent(f"nothing is at {reference}, though another event refers to it") from problem
         return node
 

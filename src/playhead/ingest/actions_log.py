@@ -225,6 +225,9 @@ def _sorted_members(members: dict[str, str]) -> tuple[dict[str, list[Step]], dic
                 whole[found[2]] = number, text
         else:
             ignored.append(name)
+    for name, (_, text) in whole.items():
+        if all(step.number is None for step in steps.get(name, [])):  # a zip with one file for each job
+            steps.setdefault(name, []).extend(_by_groups(text))
     for each in steps.values():
         each.sort(key=lambda step: (step.number is None, step.number or 0))
     return steps, {name: text for name, (_, text) in whole.items()}, ignored

@@ -25,7 +25,7 @@ class Change(msgspec.Struct, omit_defaults=True):
 
     path: str
     status: str  # as git has it: A, M, D, R, C, T
-    added: int | None = None  # lines; None of a binary
+    added: int | None = None  # lines; None of a binary, and where the clone does not have the content
     removed: int | None = None
     before: str | None = None  # its name until then, where it was renamed or copied
 
@@ -36,9 +36,9 @@ class Commit(msgspec.Struct):
     sha: str
     parents: list[str]
     author: str
-    authored: str
+    authored: str | None
     committer: str
-    committed: str
+    committed: str | None
     message: str
     note: str  # of `refs/notes/playhead`
     changes: list[Change]
@@ -47,6 +47,13 @@ class Commit(msgspec.Struct):
     def cut_off(self) -> None:
         """Take back what git says of the commit at which a shallow clone ends: that it is the first, and added all."""
         self.shallow, self.parents, self.changes = True, [], []
+
+    def lines(self) -> tuple[int | None, int | None]:
+        """Return how many lines it added and removed in all; None where that is known of no file."""
+        counted = [change for change in self.changes if change.added is not None]
+        if self.shallow or (self.changes and not counted):
+            return None, None
+        return sum(change.added or 0 for change in counted), sum(change.removed or 0 for change in counted)
 
     @property
     def subject(self) -> str:
@@ -76,11 +83,15 @@ class Commit(msgspec.Struct):
         )
 
 
-def arguments(revisions: str, commits_max: int) -> list[str]:
-    """Return the arguments of git that make it print what `read` reads, the newest commits first."""
+def arguments(revisions: str, commits_max: int, *, contents: bool = True) -> list[str]:
+    """Return the arguments of git that make it print what `read` reads, the newest commits first.
+
+    Without `contents` it looks into no file: it counts no lines, and a rename is a file less and a file more.
+    """
     form = "--format=tformat:" + "%x00".join(_FIELDS)
+    looks = ["--numstat", "--find-renames"] if contents else ["--no-renames"]
     flags = [
-        "-z", "--raw", "--numstat", "--find-renames", "--diff-merges=first-parent", "--root", "--no-ext-diff",
+        "-z", "--raw", *looks, "--diff-merges=first-parent", "--root", "--no-ext-diff",
         "--no-textconv", "--no-color", "--no-relative", "--no-show-signature", "--encoding=UTF-8",
         "--ignore-submodules=untracked", f"--notes={NOTES}", "-O/dev/null",
     ]  # fmt: skip
@@ -111,7 +122,9 @@ def read(answer: bytes) -> list[Commit]:
 
 def _commit(sha: str, fields: list[str]) -> Commit:
     parents, author, authored, committer, committed, note, message = fields
-    return Commit(sha, parents.split(), author, authored, committer, committed, message.rstrip("\n"), note.strip(), [])
+    # Of a commit without a time git prints what it was asked for.
+    times = [None if time.startswith("%") else time for time in (authored, committed)]
+    return Commit(sha, parents.split(), author, times[0], committer, times[1], message.rstrip("\n"), note.strip(), [])
 
 
 def _change(entry: str, parts: Iterator[str]) -> Change:

@@ -5,6 +5,7 @@ The file may come from anywhere: entities are refused, declared or used, and so 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.parsers import expat
 
@@ -17,10 +18,13 @@ from playhead.event.kinds import CiReported
 RUN_PROPERTY = "playhead.run_id"  # by which a test names the run that it is about
 BAD = ("failed", "error")
 
+_SUITES = ("testsuites", "testsuite")
 # What a part of a test case says of it; a test that passed in the end may have failed before (Surefire).
 _OUTCOMES = {"failure": "failed", "error": "error", "skipped": "skipped"}
+_NOT_RUN = {"notrun", "disabled", "suppressed", "skipped"}  # which gtest and CTest say in an attribute alone
 _RERUNS = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
 _OUTPUTS = {"system-out": "stdout", "system-err": "stderr"}
+_GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")  # `1,204.5`; any other comma is that of `0,073`
 
 
 class Case(msgspec.Struct, omit_defaults=True):
@@ -72,12 +76,19 @@ class Suite(msgspec.Struct):
     properties: dict[str, str] = {}
     stdout: str | None = None
     stderr: str | None = None
+    broken: list[str] = []  # what failed that none of its tests tells of
 
 
 class Report(msgspec.Struct):
     """One file."""
 
     suites: list[Suite]
+
+    @property
+    def failed(self) -> list[str]:
+        """Say in one line each what went wrong: in suites as such, then in tests."""
+        broken = [told for suite in self.suites for told in suite.broken]
+        return [*broken, *(test.told for test in self.tests if test.status in BAD)]
 
     @property
     def tests(self) -> list[Case]:
@@ -104,7 +115,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self.suites: list[Suite] = []
-        self._open: list[Suite] = []  # suites that we are in
+        self._open: list[tuple[Suite, int, int]] = []  # that we are in; what each says that failed, and what had before
+        self._failed = 0  # that was found until now, in tests and suites
         self._test: Case | None = None
         self._path: list[str] = []
         self._text: list[str] | None = None  # of the element that we are in, where it is wanted
@@ -117,57 +129,74 @@ class _Reading:
         parser.EntityDeclHandler = parser.ExternalEntityRefHandler = parser.SkippedEntityHandler = _refuse_entity
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        tag = tag.rpartition("}")[2]
-        if not self._path and tag not in ("testsuites", "testsuite"):
+        tag = tag.rpartition(":")[2]
+        if not self._path and tag not in _SUITES:
             raise BadImport(f"it is XML, but no JUnit file: it begins with <{tag[:60]}>")
         self._path.append(tag)
         if len(self._path) > _limits.JUNIT_DEPTH_MAX:
             raise BadImport(f"it has more than {_limits.JUNIT_DEPTH_MAX} elements within elements")
-        if tag == "testsuite":
-            self._open_suite(attributes)
+        if tag in _SUITES:
+            self._open_suite(tag, attributes)
         elif tag == "testcase":
             self._open_test(attributes)
         elif tag == "property":
             self._add_property(attributes)
-        elif tag in _OUTCOMES and self._test is not None:
-            self._judge(self._test, tag, attributes)
+        elif tag in _OUTCOMES:
+            self._judge(tag, attributes)
         elif tag in _RERUNS and self._test is not None:
             self._test.reruns += 1
         if tag in _OUTCOMES or tag in _OUTPUTS:
             self._text = []
 
-    def _open_suite(self, attributes: dict[str, str]) -> None:
-        self._opened += 1
+    def _open_suite(self, tag: str, attributes: dict[str, str]) -> None:
+        """Open a suite; the element around all of them is one without a name, for what is in none."""
+        self._opened += tag == "testsuite"
         if self._opened > _limits.JUNIT_TESTS_MAX:
             raise BadImport(f"it has more than {_limits.JUNIT_TESTS_MAX:,} suites")
-        name = attributes.get("name") or ""
-        outer = self._open[-1].name if self._open else ""
-        suite = Suite(
-            " / ".join(filter(None, (outer, name))),
-            timestamp=attributes.get("timestamp") or None,
-            duration_us=_microseconds(attributes.get("time")),
-        )
-        self._open.append(suite)
+        outer = self._open[-1][0].name if self._open else ""
+        suite = Suite(outer)
+        if tag == "testsuite":
+            suite.name = " / ".join(filter(None, (outer, attributes.get("name"))))
+            suite.timestamp = attributes.get("timestamp") or None
+            suite.duration_us = _microseconds(attributes.get("time"))
+        said = sum(_number(attributes.get(name)) or 0 for name in ("failures", "errors"))
+        self._open.append((suite, said, self._failed))
         self.suites.append(suite)
+
+    def _close_suite(self) -> None:
+        """Close a suite. Where it says that something failed, and nothing in it did, that is a failure of its own."""
+        suite, said, before = self._open.pop()
+        if said and self._failed == before:
+            self._break(suite, f"{said} failed that are not in the file")
+
+    def _break(self, suite: Suite, why: str) -> None:
+        self._failed += 1
+        if len(suite.broken) < _limits.JUNIT_EVENTS_MAX:
+            suite.broken.append(f"{suite.name}: {why}".removeprefix(": "))
 
     def _open_test(self, attributes: dict[str, str]) -> None:
         self._tests += 1
         if self._tests > _limits.JUNIT_TESTS_MAX:
             raise BadImport(f"it has more than {_limits.JUNIT_TESTS_MAX:,} tests")
-        if not self._open:
-            self._open_suite({})  # tests that are in none
-        line = attributes.get("line") or ""
         self._test = Case(
             attributes.get("name") or "(no name)",
             attributes.get("classname") or None,
             duration_us=_microseconds(attributes.get("time")),
             file=attributes.get("file") or None,
-            line=int(line) if line.isdecimal() and len(line) < 10 else None,
+            line=_number(attributes.get("line")),
         )
-        self._open[-1].tests.append(self._test)
+        if not _NOT_RUN.isdisjoint(attributes.get(name, "").lower() for name in ("status", "result")):
+            self._test.status = "skipped"
+        self._open[-1][0].tests.append(self._test)
 
-    def _judge(self, test: Case, tag: str, attributes: dict[str, str]) -> None:
+    def _judge(self, tag: str, attributes: dict[str, str]) -> None:
         """Take what a failure, an error or a skip says; where there are several, the first says what kind it is."""
+        test = self._test
+        if test is None:
+            if tag != "skipped":
+                self._break(self._open[-1][0], attributes.get("message") or tag)
+            return
+        self._failed += tag != "skipped"
         if test.status == "passed" or (test.status == "skipped" and tag != "skipped"):
             test.status = _OUTCOMES[tag]
         self._say(test, "message", attributes.get("message"))
@@ -175,9 +204,8 @@ class _Reading:
 
     def _add_property(self, attributes: dict[str, str]) -> None:
         name, value = attributes.get("name"), attributes.get("value")
-        holder = self._test if self._test is not None else self._open[-1] if self._open else None
-        if name and value is not None and holder is not None:
-            holder.properties[name] = value
+        if name and value is not None:
+            self._holder.properties[name] = value
 
     def _characters(self, text: str) -> None:
         if self._text is not None:
@@ -190,15 +218,16 @@ class _Reading:
             self._text = None
         elif tag == "testcase":
             self._test = None
-        elif tag == "testsuite":
-            self._open.pop()
+        elif tag in _SUITES:
+            self._close_suite()
+
+    @property
+    def _holder(self) -> Case | Suite:
+        return self._test if self._test is not None else self._open[-1][0]
 
     def _keep_text(self, tag: str, text: str) -> None:
-        holder = self._test if self._test is not None else self._open[-1] if self._open else None
-        if holder is None or not text.strip():
-            return
-        name = _OUTPUTS.get(tag, "text")
-        if name != "text" or isinstance(holder, Case):
+        name, holder = _OUTPUTS.get(tag, "text"), self._holder
+        if text.strip() and (name != "text" or isinstance(holder, Case)):
             self._say(holder, name, text)
 
     def _say(self, holder: Case | Suite, name: str, text: str | None) -> None:
@@ -210,7 +239,7 @@ class _Reading:
         """Return the suites that have something in them."""
         for (_, name), (holder, parts) in self._said.items():
             setattr(holder, name, "\n\n".join(parts))
-        return [suite for suite in self.suites if suite.tests or suite.stdout or suite.stderr]
+        return [suite for suite in self.suites if suite.tests or suite.stdout or suite.stderr or suite.broken]
 
 
 def _refuse_entity(*_: Any) -> int:
@@ -221,12 +250,17 @@ def _refuse_entity(*_: Any) -> int:
 
 
 def _microseconds(seconds: str | None) -> int | None:
-    """Read a time such as `0.073` or `1,204.5`; None where it is none."""
+    """Read a time such as `0.073`, `0,073` or `1,204.5`; None where it is none."""
+    told = seconds or ""
     try:
-        amount = float((seconds or "").replace(",", ""))
+        amount = float(told.replace(",", "" if _GROUPED.fullmatch(told.strip()) else "."))
     except ValueError:
         return None
     return round(amount * 1_000_000) if 0 <= amount < 1e9 else None
+
+
+def _number(told: str | None) -> int | None:
+    return int(told) if told and told.isdecimal() and len(told) < 10 else None
 
 
 def counts(tests: list[Case]) -> dict[str, int]:
@@ -237,10 +271,10 @@ def counts(tests: list[Case]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def result(tests: list[Case]) -> str:
-    """Say what the tests come to: nothing that was run is `unknown` or `skipped`, and no success."""
-    by_status = counts(tests)
-    if any(by_status.get(status) for status in BAD):
+def result(suites: list[Suite]) -> str:
+    """Say what suites come to: nothing that was run is `unknown` or `skipped`, and no success."""
+    by_status = counts([test for suite in suites for test in suite.tests])
+    if any(by_status.get(status) for status in BAD) or any(suite.broken for suite in suites):
         return "failure"
     return "success" if by_status.get("passed") else "skipped" if by_status else "unknown"
 
@@ -263,13 +297,13 @@ def events(report: Report, job: str | None = None) -> list[CiReported]:
         whole = CiReported(
             job=job,
             source="junit",
-            result=result(tests),
+            result=result(suites),
             result_from="file",
             started=min((suite.timestamp for suite in suites if suite.timestamp), default=None),
             duration_us=None if None in times or not times else sum(filter(None, times)),
             counts=counts(tests),
         )
-    whole.errors = [test.told for test in bad[: _limits.JUNIT_EVENTS_MAX]]
+    whole.errors = report.failed[: _limits.JUNIT_EVENTS_MAX]
     of_tests = [
         event_of(test, job, suite.name if of_suites else None)
         for suite in suites
@@ -298,7 +332,8 @@ def _suite_event(suite: Suite, job: str, own: set[int]) -> CiReported:
         job=job,
         step=suite.name or "(no name)",
         source="junit",
-        result=result(suite.tests),
+        result=result([suite]),
+        errors=suite.broken,
         result_from="file",
         started=suite.timestamp,
         duration_us=suite.duration_us,

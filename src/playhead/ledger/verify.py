@@ -185,7 +185,7 @@ def _note(state: _State, line: bytes) -> None:
                 state.racing = [*state.packing.values(), last]
                 state.packing[str(fields.get("lane"))] = last
             if state.check is not None and isinstance(data.get("digest"), str):
-                _check_content(state, "artifact", data["digest"], data.get("name"))
+                _check_content(state, "artifact", data["digest"], str(data.get("name")))
     return None
 
 

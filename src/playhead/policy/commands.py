@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from playhead import _limits
@@ -21,13 +21,19 @@ from playhead.policy import paths, texts
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
 # Programs that start what their arguments say.
-_BEFORE = frozenset({"builtin", "busybox", "chroot", "command", "doas", "exec", "ionice", "nice", "nohup", "setsid"})
-_BEFORE |= {"stdbuf", "sudo", "time", "timeout", "toybox", "unshare", "xargs"}
+_BEFORE = frozenset({"builtin", "busybox", "chroot", "chrt", "command", "doas", "exec", "flock", "ionice", "nice"})
+_BEFORE |= {"nohup", "nsenter", "parallel", "pkexec", "prlimit", "runuser", "script", "setpriv", "setsid", "stdbuf"}
+_BEFORE |= {"strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "toybox", "unshare", "watch", "xargs"}
+_WITH_TEXT = frozenset({"flock", "runuser", "script", "su"})  # which start a shell for what follows -c
+_FRESH = frozenset({"doas", "pkexec", "runuser", "su", "sudo", "systemd-run"})  # with other variables than they have
+_RUNNERS = frozenset({"conda", "hatch", "mamba", "pdm", "pipenv", "pixi", "poetry", "rye", "uv"})  # by `uv run`
 _MULTIPLE = frozenset({"busybox", "coreutils", "toybox"})  # one file that is many programs, each by its name
-_GRAMMAR = frozenset({"!", "do", "elif", "else", "if", "then", "until", "while", "{", "}"})
+_GRAMMAR = frozenset({"!", "coproc", "do", "elif", "else", "if", "noglob", "then", "until", "while", "{", "}"})
 _BETWEEN = re.compile(r"[;&|()<>\n]+")
+_REDIRECTED = re.compile(r"(.*?)(?:&?[<>]+[&|]?)")  # what stands between before it; a file follows
 _SUBSTITUTED = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_EXPORTS = frozenset({"declare", "export", "local", "readonly", "typeset"})
 _SHELL_TEXT = re.compile(r"[-+][a-z]*c[a-z]*")
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*[wt]?(\.exe)?", re.IGNORECASE)
 _ATTACHES = frozenset({"PYTHONPATH", "PLAYHEAD_ATTACH", "PYTHONHOME"})  # variables by which a Python loads Playhead
@@ -38,7 +44,7 @@ class Command(NamedTuple):
     """One of the commands that a command starts."""
 
     argv: list[str]
-    bare: bool = False  # what a Python needs to load Playhead was taken from its environment
+    bare: str = ""  # what has taken from its environment what a Python needs to load Playhead
 
 
 def command_of(argv: Sequence[str], cwd: str | None = None) -> str:
@@ -73,10 +79,16 @@ def fits_command(pattern: str, command: str, *, root: str = "", search: str = ""
     words = words_of(command)
     if not words or not program:
         return False
-    for inner in inside(words) if forbids else [Command(words)]:
+    started = inside(words) if forbids else [Command(words)]
+    if forbids and len(started) >= _limits.POLICY_COMMANDS_MAX:
+        return True  # at more nobody has looked
+    for inner in started:
         if program != "*" and not _is_program(program, inner.argv[0], root, search, forbids):
             continue
-        if not blank or texts.fits_text(rest.strip(), shlex.join(inner.argv[1:]), any_case=False):
+        typed = shlex.join(inner.argv[1:])
+        if not blank or any(
+            texts.fits_text(rest.strip(), one, any_case=False) for one in (typed, f"{typed} ")[: 1 + forbids]
+        ):
             return True
     return False
 
@@ -128,6 +140,8 @@ def inside(argv: Sequence[str]) -> list[Command]:
 def _started_by(command: Command) -> Iterator[Command]:
     argv, bare = command
     name = os.path.basename(argv[0])
+    if name in _FRESH:
+        bare = bare or name
     if name == "env":
         yield from _behind_env(argv[1:], bare)
     elif name in _SHELLS:
@@ -135,17 +149,21 @@ def _started_by(command: Command) -> Iterator[Command]:
         if at is not None:
             text = next((word for word in argv[at + 1 :] if not word.startswith(("-", "+"))), "")
             yield from _in_text(text, bare)
-    elif name == "eval" or (len(argv) == 1 and " " in argv[0]):
+    elif name in ("eval", "trap") or (len(argv) == 1 and " " in argv[0]):
         yield from _in_text(" ".join(argv[len(argv) > 1 :]), bare)
     elif name in _BEFORE:
+        if name in _WITH_TEXT and "-c" in argv:
+            yield from _in_text(" ".join(argv[argv.index("-c") + 1 :][:1]), bare)
         yield from _first_program(argv[1:], bare)
+    elif name in _RUNNERS and "run" in argv:
+        yield from _first_program(argv[argv.index("run") + 1 :], bare)
     elif name == "find":
         for at, word in enumerate(argv):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
                 yield Command(argv[at + 1 :], bare)
 
 
-def _first_program(words: list[str], bare: bool) -> Iterator[Command]:
+def _first_program(words: list[str], bare: str) -> Iterator[Command]:
     """Yield what starts at the first word that is a program: before it are options and their values."""
     for at, word in enumerate(words):
         if not word.startswith("-") and os.access(program_of(word), os.X_OK) and not os.path.isdir(word):
@@ -153,16 +171,16 @@ def _first_program(words: list[str], bare: bool) -> Iterator[Command]:
             return
 
 
-def _behind_env(words: list[str], bare: bool) -> Iterator[Command]:
+def _behind_env(words: list[str], bare: str) -> Iterator[Command]:
     at = 0
     while at < len(words):
         word = words[at]
         assigned = _ASSIGNED.fullmatch(word)
         if word in ("-i", "-", "--ignore-environment"):
-            bare = True
+            bare = bare or "env"
         elif word in ("-u", "--unset", "-C", "--chdir"):
             at += 1
-            bare = bare or words[at : at + 1] in ([name] for name in _ATTACHES)
+            bare = bare or _taken(words[at : at + 1])
         elif word in ("-S", "--split-string"):
             yield from _behind_env(words_of(" ".join(words[at + 1 : at + 2])) + words[at + 2 :], bare)
             return
@@ -171,32 +189,47 @@ def _behind_env(words: list[str], bare: bool) -> Iterator[Command]:
             yield from _behind_env(words_of(text) + words[at + 1 :], bare)
             return
         elif word.startswith("-"):
-            bare = bare or word.removeprefix("--unset=").removeprefix("-u") in _ATTACHES
+            bare = bare or _taken([word.removeprefix("--unset=").removeprefix("-u")])
         elif assigned is not None:
-            bare = bare or assigned[1] in _ATTACHES
+            bare = bare or _replaced([word])
         else:
             yield Command(words[at:], bare)
             return
         at += 1
 
 
-def _in_text(text: str, bare: bool) -> Iterator[Command]:
+def _taken(names: Iterable[str]) -> str:
+    return "" if _ATTACHES.isdisjoint(names) else "env"
+
+
+def _replaced(words: Iterable[str]) -> str:
+    """Return `env` where a word gives a variable another value: `PYTHONPATH=x`, and not `PYTHONPATH=x:$PYTHONPATH`."""
+    assigned = [found for word in words if (found := _ASSIGNED.fullmatch(word)) is not None]
+    return _taken(name for name, value in map(re.Match.groups, assigned) if not re.search(rf"\${{?{name}\b", value))
+
+
+def _in_text(text: str, bare: str) -> Iterator[Command]:
     """Yield the commands in the text of a shell."""
     for outer, quoted in _SUBSTITUTED.findall(text):
         yield from _in_text(outer or quoted, bare)
     for words in _statements(text):
         taken = bare
         while words and (words[0] in _GRAMMAR or _ASSIGNED.fullmatch(words[0])):
-            assigned = _ASSIGNED.fullmatch(words[0])
-            taken = taken or (assigned is not None and assigned[1] in _ATTACHES)
-            words = words[1:]
+            taken, words = taken or _replaced(words[:1]), words[1:]
+        if not words:
+            bare = taken  # what is assigned alone is so from here on
+        if words[:1] == ["function"]:
+            words = [word for word in words[2:] if word != "{"]
         if words:
-            bare = bare or (words[0] == "unset" and bool(_ATTACHES & set(words)))
+            if words[0] == "unset":
+                bare = bare or _taken(words)
+            elif words[0] in _EXPORTS:
+                bare = bare or _replaced(words)
             yield Command(words, taken)
 
 
 def _statements(text: str) -> Iterator[list[str]]:
-    lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=True)
+    lexer = shlex.shlex(text.replace("\\\n", "").replace("\n", ";"), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
@@ -204,12 +237,21 @@ def _statements(text: str) -> Iterator[list[str]]:
     except ValueError:  # its quotes do not match: rather too many than too few
         words = re.findall(r"[;&|()<>]+|[^\s;&|()<>'\"]+", text)
     statement: list[str] = []
+    is_file = False
     for word in words:
-        if _BETWEEN.fullmatch(word):
-            yield statement
-            statement = []
-        else:
-            statement.append(word)
+        if not _BETWEEN.fullmatch(word):
+            if not is_file:
+                statement.append(word)
+            is_file = False
+            continue
+        redirected = _REDIRECTED.fullmatch(word)
+        is_file = redirected is not None
+        if redirected is not None and not redirected[1]:
+            if statement[-1:] and statement[-1].isdecimal():
+                statement.pop()  # the number of what is redirected
+            continue
+        yield statement
+        statement = []
     yield statement
 
 
@@ -217,13 +259,13 @@ def _statements(text: str) -> Iterator[list[str]]:
 
 
 def unheld(argv: Sequence[str]) -> tuple[str, str] | None:
-    """Return the Python of a command that will not load Playhead, and by what; None where none is seen."""
+    """Return the Python of a command that will not load Playhead, and by which option or program; else None."""
     for command in inside(argv):
         for one in (command, *_interpreters(command)):
             if not _is_python(one.argv[0]):
                 continue
             if one.bare:
-                return one.argv[0], "without the variables that load it"
+                return one.argv[0], one.bare
             option = _isolating(one.argv[1:])
             if option is not None:
                 return one.argv[0], option
@@ -277,9 +319,9 @@ def _isolating(arguments: Sequence[str]) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def names_option(pattern: str, option: str) -> bool:
-    """Say whether a pattern names an option of a Python, or the `env` that takes its variables: then it was meant."""
+    """Say whether a pattern names an option of a Python, or the program that takes its variables: then it was meant."""
     if not option.startswith("-"):
-        return "env" in map(os.path.basename, pattern.split())
+        return option in map(os.path.basename, pattern.split())
     return any(
         word == option or (re.fullmatch(r"-[A-Za-z]+", word) is not None and option[1:] in word[1:])
         for word in pattern.split()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import re
+import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -91,7 +92,8 @@ def address_of(name: str) -> Address | None:
 def fits_host(pattern: str, host: Host, *, forbids: bool = False) -> bool:
     """Say whether a pattern means a host: `api.example.com`, `*.example.com:443`, `10.0.0.0/8`, `*:443`, `*`.
 
-    One that `forbids` means it by whatever it leads to.
+    One that `forbids` means it by whatever it leads to. Without a port, as where one is only looked up, a host may be
+    meant for any port that is allowed, and is for none that is forbidden.
     """
     names = reached(host.name) if forbids else (host.name,)
     if "/" in pattern:
@@ -102,7 +104,7 @@ def fits_host(pattern: str, host: Host, *, forbids: bool = False) -> bool:
             if address is not None
         )
     wanted = _parts(pattern.strip())
-    if wanted.port not in (None, "*") and (host.port is None or str(host.port) != wanted.port):
+    if wanted.port not in (None, "*") and (forbids if host.port is None else str(host.port) != wanted.port):
         return False
     if wanted.name == "*":
         return True
@@ -112,13 +114,17 @@ def fits_host(pattern: str, host: Host, *, forbids: bool = False) -> bool:
     return _host_name(wanted.name) in names
 
 
+def is_here(name: str) -> bool:
+    """Say whether a name is one of this machine."""
+    return name == LOCALHOST or name.endswith(f".{LOCALHOST}") or name == socket.gethostname().lower()
+
+
 @functools.lru_cache(maxsize=1024)
 def reached(name: str) -> tuple[str, ...]:
     """Return what a host leads to by itself: an address, by the others that are the same; this machine by all."""
     address = address_of(name)
     if address is None:
-        is_here = name == LOCALHOST or name.endswith(f".{LOCALHOST}")
-        return (name, LOCALHOST, *map(str, _HERE)) if is_here else (name,)
+        return (name, LOCALHOST, *map(str, _HERE)) if is_here(name) else (name,)
     found = [address, *_embedded(address)]
     if any(one.is_loopback or one.is_unspecified for one in found):
         return (*map(str, found), LOCALHOST, *map(str, _HERE))
@@ -198,7 +204,9 @@ def _port(text: str) -> int | None:
 
 def _host_name(name: str) -> str:
     """Return a host in one form: an address as usual, whichever way it is written; a name in ASCII."""
-    name = name.strip().rstrip(".").lower().partition("%")[0]
+    name = name.strip().rstrip(".").lower()
+    if ":" in name:
+        name = name.partition("%")[0]  # by which of this machine's networks
     if name == _BROADCAST:
         name = "255.255.255.255"
     if not name.isascii():

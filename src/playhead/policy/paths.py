@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Literal
 
+from playhead import _limits
+
 # What is done to a path: to what it leads to, to the name itself as when it is deleted, to the one or the other; or
 # nobody can tell which file it is.
 Touch = Literal["target", "name", "both", "unknown"]
@@ -56,7 +58,7 @@ def names_of(path: str, root: str, *, itself: bool = False) -> list[str]:
 def _leads(path: str) -> str | None:
     try:
         return os.readlink(path)
-    except OSError:
+    except (OSError, ValueError):  # a name with a null character
         return None  # no link, or nothing that we could go through
 
 
@@ -70,7 +72,7 @@ def fits_path(pattern: str, path: str, root: str, *, any_case: bool) -> bool:
     return path_pattern(pattern, root, any_case).fullmatch(path) is not None
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=_limits.POLICY_PATTERNS_KEPT_MAX)
 def path_pattern(pattern: str, root: str, any_case: bool) -> re.Pattern[str]:
     """Return what a path has to match. What stands before the first wildcard may itself be a link, as /tmp on macOS."""
     fixed, rest = _before_wildcards(_whole(pattern, root))
@@ -91,7 +93,7 @@ def _whole(pattern: str, root: str) -> str:
     return whole if whole.startswith(("/", "**")) else os.path.join(root, whole)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=_limits.POLICY_PATTERNS_KEPT_MAX)
 def _starts(fixed: str, any_case: bool) -> tuple[str, ...]:
     """Return the names of what a pattern begins with: a link that is named means itself, and where it leads to."""
     names = names_of(fixed, "/")
@@ -161,6 +163,6 @@ def has_other_names(path: str) -> bool:
     """Say whether a file has hard links besides this name: nobody knows what they are called."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return found.st_nlink > 1 and os.path.isfile(path)

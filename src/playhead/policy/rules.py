@@ -33,6 +33,7 @@ LIMITS = {
 }
 _EFFECTS = ("deny", "ask", "allow")  # in the order in which they count
 _CAPABILITY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+_HINT = "docs/guides/policy.md says what a policy may have."
 _TOP = ("version", "mode", "capabilities", "limits")
 
 Decided = Literal["allow", "deny", "ask"]
@@ -83,9 +84,12 @@ def load(path: str | Path) -> Rules:
     """Read a policy from a file. ConfigError, with the place, where it is not one."""
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        with open(path, "rb") as file:
+            raw = file.read(_limits.POLICY_BYTES_MAX + 1)
     except OSError as problem:
-        raise ConfigError(f"the policy {path} cannot be read: {problem.strerror}") from None
+        raise ConfigError(f"the policy {path} cannot be read: {problem.strerror}", hint=_HINT) from None
+    if len(raw) > _limits.POLICY_BYTES_MAX:
+        raise ConfigError(f"the policy {path} has more than {_limits.POLICY_BYTES_MAX:,} bytes", hint=_HINT)
     return parse(raw, str(path), root=str(path.absolute().parent))
 
 
@@ -95,8 +99,8 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
 
     try:
         table = tomllib.loads(raw.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{source} cannot be read: {problem}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise ConfigError(f"{source} cannot be read: {problem}", hint=_HINT) from None
     problems = list(_problems(table))
     if not problems:
         problems = [
@@ -108,7 +112,7 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
         ]
     if problems:
         more = "".join(f"\n  {problem}" for problem in problems[1:10])
-        raise ConfigError(f"{source}: {problems[0]}{more}", hint="docs/guides/policy.md says what a policy may have.")
+        raise ConfigError(f"{source}: {problems[0]}{more}", hint=_HINT)
     return Rules(
         mode=table.get("mode", "observe"),
         capabilities=_capabilities(table.get("capabilities", {})),

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from playhead.policy import commands, hosts, paths, pushes, texts
 from playhead.policy.hosts import Host
 
+UNKNOWN_MODEL = "?"  # of a request whose body is made while it is sent, or cannot be read
+
 
 class Thing(NamedTuple):
     """A resource in its one form."""
@@ -23,10 +25,10 @@ class Thing(NamedTuple):
     def fits(self, pattern: str, *, any_case: bool) -> bool:
         """Say whether a pattern means it; in any case where it forbids."""
         if self.names:
-            is_socket = self.capability == "net.connect"
-            return (not is_socket or pattern.startswith(hosts.UNIX)) and self._is_at(
-                pattern.removeprefix(hosts.UNIX) if is_socket else pattern, any_case
-            )
+            if self.capability != "net.connect":
+                return self._is_at(pattern, any_case)
+            is_path = pattern.startswith(hosts.UNIX)
+            return pattern == "*" or (is_path and self._is_at(pattern.removeprefix(hosts.UNIX), any_case))
         if self.host is not None:
             return hosts.fits_host(pattern, self.host, forbids=any_case)
         if self.capability == "process.exec":
@@ -35,6 +37,8 @@ class Thing(NamedTuple):
             return True  # it may go where it is forbidden to
         if self.capability == "model.use":  # `openai/gpt-5`: with or without who provides it
             names = (self.name, self.name.partition("/")[2])
+            if any_case and names[1] == UNKNOWN_MODEL:
+                return True  # it may be the one that is forbidden
             return any(texts.fits_text(pattern, name, any_case=any_case) for name in names if name)
         return texts.fits_text(pattern, self.name, any_case=any_case)
 
@@ -54,6 +58,9 @@ class Thing(NamedTuple):
         return (
             f"{program} {by} does not load Playhead, so no policy would hold in it; "
             f"start it without, or name the option in what is allowed"
+            if by.startswith("-")
+            else f"{program} does not load Playhead without variables that {by} takes from it, so no policy would "
+            f"hold in it; name {by} in what is allowed, if that is meant"
         )
 
 

@@ -231,6 +231,11 @@ def cut_at(reader: RunReader, at: int, *, edited: bool = False) -> int:
 def answer_at(reader: RunReader, at: int) -> int:
     """Return the event with the answer that an event is about: itself, or what closes it."""
     event = reader.event(at)
+    if event.data.get("inferred") and (event.kind in CALLS or event.kind in CLOSING):
+        raise UsageError(
+            f"event {at} was read off the traffic: the program would not see another answer there",
+            hint="Name the call of a model, or an answer to one; `playhead show RUN` lists them.",
+        )
     if event.kind in CLOSING and event.kind not in ("step.finished", "run.finished"):
         return at
     if event.kind not in CALLS:

@@ -19,7 +19,7 @@ from playhead.capture import enforcing, written
 from playhead.capture.launch import launch, open_run
 from playhead.capture.program import Again
 from playhead.event.plain import restore
-from playhead.policy.rules import FILE
+from playhead.policy.rules import find
 from playhead.replay import overlay
 from playhead.replay.blocked import Blocked
 from playhead.replay.course import Course
@@ -55,10 +55,10 @@ class Ran:
     asked: Any = None  # where whoever debugs it wants to go next
 
 
-def _rules(tape: Tape, course: Course) -> enforcing.Given:
+def _rules(tape: Tape, course: Course, settings: Settings) -> enforcing.Given:
     """Return the policy of a replay: that of the run itself; of one that leaves its tape what holds here, if any."""
     kept = enforcing.kept(tape.reader.store, tape.reader.id)
-    if course.needs_network and os.path.lexists(Path.cwd() / FILE):
+    if course.needs_network and find(Path.cwd(), settings.policy) is not None:
         return enforcing.OF_FOLDER
     return kept
 
@@ -83,7 +83,7 @@ def relaunch(
     command, executable, there = entry(tape, argv)
     folder = folder or there
     reader, course = tape.reader, course or Course()
-    recording = open_run(store, settings, _rules(tape, course))
+    recording = open_run(store, settings, _rules(tape, course, settings))
     scratch = Path(tempfile.mkdtemp(prefix="playhead-replay-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)

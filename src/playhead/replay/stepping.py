@@ -61,6 +61,11 @@ def run_step(again: Again, wanted: str, *, given: Any = None, live: bool = False
     With `live`, its models and tools are asked, and not the tape.
     """
     step = find_step(again.reader, wanted)
+    if step.inferred:
+        raise UsageError(
+            f"{step.name} is no step of the program: it was read off the traffic",
+            hint="`playhead replay RUN --mode exact` runs all of it.",
+        )
     waived = refuse_unless_ready(exact_readiness(again.reader), again.reader.id, [*again.waive, *_NOT_AGAINST])
     why = why_not_alone(step)
     if given is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ class StepAt(NamedTuple):
     given: dict[str, Any] | None  # the arguments of a function, by name
     entrypoint: dict[str, Any]
     result: dict[str, Any]  # status, output, error, attributes
+    inferred: bool = False  # read off the traffic: a turn of a loop
 
     @property
     def is_function(self) -> bool:
@@ -36,9 +38,13 @@ class StepAt(NamedTuple):
         return bool(self.entrypoint.get("qualname"))
 
 
-def find_step(reader: RunReader, wanted: str) -> StepAt:
-    """Return the step that is meant: by its name, `name#2` for the second of it, or by the number of its event."""
-    steps = all_steps(reader)
+def find_step(reader: RunReader, wanted: str, value: Callable[[Any], Any] | None = None) -> StepAt:
+    """Return the step that is meant: by its name, `name#2` for the second of it, or by the number of its event.
+
+    Those that were read off the traffic, too, as `show` lists them. `value` gives what was recorded as it was:
+    `reader.readable` where it does not matter that some of it is gone.
+    """
+    steps = all_steps(reader, value, inferred=True)
     numbered = _NUMBERED.fullmatch(wanted)
     name, number = (numbered[1], int(numbered[2])) if numbered else (wanted, 1)
     for step in steps:
@@ -56,19 +62,22 @@ def find_step(reader: RunReader, wanted: str) -> StepAt:
     )
 
 
-def all_steps(reader: RunReader) -> list[StepAt]:
-    """Return the steps of a run, in order; not those that were read off the traffic."""
+def all_steps(reader: RunReader, value: Callable[[Any], Any] | None = None, *, inferred: bool = False) -> list[StepAt]:
+    """Return the steps of a run, in order; with `inferred` also those that were read off the traffic."""
     found: dict[str, StepAt] = {}
     counts: dict[str, int] = {}
-    for event in reader.resolved():
-        data = event.data
-        if event.kind == "step.started" and event.span is not None and not data.get("inferred"):
+    for event in reader.events():
+        if event.kind not in ("step.started", "step.finished"):
+            continue
+        data = (value or reader.value)(event.data)
+        read_off = bool(data.get("inferred"))
+        if event.kind == "step.started" and event.span is not None and (inferred or not read_off):
             name = str(data.get("name"))
             counts[name] = counts.get(name, 0) + 1
             given = data.get("input") if isinstance(data.get("input"), dict) and not data.get("adopts") else None
             entrypoint = {} if data.get("adopts") else data.get("entrypoint") or {}
             found[event.span] = StepAt(
-                event.seq, None, event.span, event.lane, name, counts[name], given, entrypoint, {}
+                event.seq, None, event.span, event.lane, name, counts[name], given, entrypoint, {}, read_off
             )
         elif event.kind == "step.finished" and event.span in found:
             result = {name: data.get(name) for name in ("status", "output", "error", "attributes")}

@@ -120,7 +120,7 @@ class FileStore:
 
     def make_root(self) -> None:
         """Make the folders of the store, where they are not there."""
-        if layout.runs_dir(self.root).is_dir():
+        if layout.is_store(self.root):
             return
         self.root.parent.mkdir(parents=True, exist_ok=True)
         self._make_folder(self.root)

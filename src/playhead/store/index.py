@@ -154,8 +154,9 @@ class Index:
         """
         if name is None:
             return self._existing("SELECT id FROM runs WHERE origin IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (back,))
-        sql = "SELECT id FROM runs WHERE name = ? ORDER BY origin IS NULL DESC, id DESC LIMIT 1 OFFSET ?"
-        return self._existing(sql, (name, back))
+        own = "EXISTS (SELECT 1 FROM runs WHERE name = ? AND origin IS NULL)"
+        sql = f"SELECT id FROM runs WHERE name = ? AND (origin IS NULL) = {own} ORDER BY id DESC LIMIT 1 OFFSET ?"
+        return self._existing(sql, (name, name, back))
 
     def with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
         """Return the ids that begin like this, newest first; with a negative limit all of them."""

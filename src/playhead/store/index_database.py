@@ -78,7 +78,7 @@ class Database:
         An index in memory is current, unless it stands for a store that has come to be since.
         """
         if self.path is None:
-            return not (self.of_no_store and root.is_dir())
+            return not (self.of_no_store and layout.is_store(root))
         return self._identity is not None and _identity(self.path) == self._identity
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ def judge(error: Exception) -> Literal["damaged", "busy", "unusable", "bug"]:
 def open_database(root: Path) -> Database:
     """Open the index of a store; make it, migrate it or replace it as needed."""
     path = layout.index(root)
-    if not root.is_dir():
+    if not layout.is_store(root) and not os.path.lexists(path):  # asking leaves nothing behind in a folder of others
         return in_memory(of_no_store=True)
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         log("the index is not a file of its own; it is left alone and built in memory: %s", path)

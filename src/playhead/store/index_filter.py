@@ -16,7 +16,7 @@ class RunFilter:
     since_us: int | None = None  # started then or later
     until_us: int | None = None  # started before
     agent: str | None = None
-    commit: str | None = None  # or the beginning of one
+    commit: str | None = None  # or the beginning of one: that it was started from, or that belongs to it
     tag: str | None = None  # `key=value`, or `key` for any value
     has_error: bool | None = None
     include_replays: bool = True
@@ -35,7 +35,9 @@ class RunFilter:
         if self.until_us is not None:
             wanted.append((f"{runs}.started_us < ?", (self.until_us,)))
         if self.commit is not None:
-            wanted.append((f"substr({runs}.git_commit, 1, ?) = ?", (len(self.commit), self.commit)))
+            made = f"{runs}.id IN (SELECT c.run FROM commits AS c WHERE substr(c.sha, 1, ?) = ?)"
+            begins = (len(self.commit), self.commit)
+            wanted.append((f"(substr({runs}.git_commit, 1, ?) = ? OR {made})", begins * 2))
         if self.tag is not None:
             key, equals, value = self.tag.partition("=")
             held = f"EXISTS (SELECT 1 FROM json_each({runs}.tags) AS t WHERE t.key = ? AND (? OR t.value = ?))"

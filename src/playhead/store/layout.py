@@ -33,6 +33,11 @@ def runs_dir(root: Path) -> Path:
     return root / "runs"
 
 
+def is_store(root: Path) -> bool:
+    """Say whether a folder is a store: of what a store has, the folder of its runs is made last."""
+    return runs_dir(root).is_dir()
+
+
 def run_dir(root: Path, run_id: str) -> Path:
     """Return one run's directory."""
     return root / "runs" / run_id

@@ -39,6 +39,43 @@ def aligned(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Block]:
     return steps
 
 
+def balanced(
+    tokens: tuple[Sequence[Hashable], Sequence[Hashable]], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return pairs of places with the same tokens that leave as many places between them on both sides as can be.
+
+    Where a token stands several times, one pair is as good as another; but what is left between two pairs on both
+    sides was replaced, and what is left on one side alone came or went.
+    """
+    found = [(-1, -1), *pairs, (len(tokens[0]), len(tokens[1]))]
+    places = range(1, len(found) - 1)
+    for order, step in ((reversed(places), 1), (places, -1)):  # as late as what comes after allows, and back again
+        for at in order:
+            found[at] = _moved(tokens, found[at], found[at - step], found[at + step])
+    return found[1:-1]
+
+
+def _moved(
+    tokens: tuple[Sequence[Hashable], Sequence[Hashable]],
+    pair: tuple[int, int],
+    behind: tuple[int, int],
+    ahead: tuple[int, int],
+) -> tuple[int, int]:
+    """Return a pair as near to the one ahead of it on both sides, if it does not become less balanced by that."""
+    x, y = pair
+    apart = (ahead[0] - x) - (ahead[1] - y)
+    if not apart:
+        return pair
+    for nearer in ((x + apart, y), (x, y - apart)):
+        between = all(min(ends) < at < max(ends) for at, *ends in zip(nearer, behind, ahead, strict=True))
+        if between and tokens[0][nearer[0]] == tokens[1][nearer[1]] == tokens[0][x]:
+            before = (x - behind[0]) - (y - behind[1])
+            after = (nearer[0] - behind[0]) - (nearer[1] - behind[1])
+            if abs(after) <= abs(before) + abs(apart):
+                return nearer
+    return pair
+
+
 def _add(steps: list[Block], same: bool, where: tuple[int, int, int, int]) -> None:
     left, left_end, right, right_end = where
     if left == left_end and right == right_end:

@@ -22,6 +22,7 @@ _ARGUMENTS_WIDTH = 40  # of each call; the row of the tool has more of them
 _INTO = ("choices", "candidates", "output", "message", "delta", "content", "parts", "text", "completion", "response",
          "tool_calls", "function_call", "functionCall")  # fmt: skip
 _ALTERNATIVES = ("choices", "candidates")  # of which the first one is the answer
+_ALL = 2**60  # characters
 _THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
 _WRAPPED = {"$object": "fields", "$as": "value", "$tuple": "$tuple"}  # marks around what is looked for
 
@@ -74,14 +75,30 @@ def read(response: Any, width: int, resolve: Resolve | None = None, interpret: I
     return Answer(text.cut(", ".join(parts), width), answer.asked)
 
 
+class Whole(NamedTuple):
+    """All that was said, and every tool that was asked for."""
+
+    text: str
+    calls: list[Call]
+
+
+def whole(response: Any, width: int, interpret: Interpret | None = None) -> Whole:
+    """Tell all of an answer, of the arguments of each call as far as `width` characters."""
+    answer = _Answer(_ALL, None, width)
+    answer.look(response, 0)
+    if interpret is not None and response is not None and not (answer.calls and "".join(answer.words).strip()):
+        answer.take(interpret(response))
+    return Whole("".join(answer.words).strip(), answer.calls)
+
+
 class _Answer:
     """Collect which tools were asked for, and what was said until a line is full."""
 
-    def __init__(self, width: int, resolve: Resolve | None) -> None:
+    def __init__(self, width: int, resolve: Resolve | None, arguments_width: int = _ARGUMENTS_WIDTH) -> None:
         self.words: list[str] = []
         self.calls: list[Call] = []
         self.asked: list[Call] = []
-        self._width = width
+        self._width, self._arguments_width = width, arguments_width
         self._resolve = resolve
         self._left = _PARTS_MAX
 
@@ -142,10 +159,10 @@ class _Answer:
         return Call(name, told, next((id for id in ids if isinstance(id, str)), None))
 
     def _arguments(self, given: Any) -> str:
-        return text.arguments(_parsed(text.followed(given, self._resolve)), _ARGUMENTS_WIDTH, self._resolve)
+        return text.arguments(parsed(text.followed(given, self._resolve)), self._arguments_width, self._resolve)
 
 
-def _parsed(arguments: Any) -> Any:
+def parsed(arguments: Any) -> Any:
     """Return the arguments that many providers write as a text of JSON; any other text is said as it is."""
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments

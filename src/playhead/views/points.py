@@ -7,6 +7,7 @@ from typing import Any
 from playhead import _limits
 from playhead.event.plain import restore
 from playhead.views import reads, text
+from playhead.views.last_words import TRACEBACK, raised
 from playhead.views.text import Resolve
 
 _LINKS = {
@@ -22,7 +23,9 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "note.added":
             return words(data.get("text"))
         case "output.written":
-            return words(data.get("text")).strip("\n")
+            written = words(data.get("text")).strip("\n")
+            last = raised(f"{written}\n") if written.startswith(TRACEBACK) else None
+            return written if last is None else f"… {last}"
         case "effect.observed":
             return _effect(data, resolve)
         case "ambient.read":

@@ -42,6 +42,7 @@ class Summary:
     not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
     effects: dict[str, int] = field(default_factory=dict)  # what was done outside the process, by what it was
     files_changed: int = 0  # in the working tree, until the end: changed, new, undone and gone
+    denied: list[dict[str, Any]] = field(default_factory=list)  # by a policy: capability, resource, enforced, times
     redacted: dict[str, int] = field(default_factory=dict)
     invalidated: dict[str, Any] | None = None
     error: Any = None

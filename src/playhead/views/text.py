@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,6 +19,11 @@ _ERROR_DEPTH_MAX = 10
 # The same everywhere: a run may be read on another system than it was recorded on.
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 8: "SIGFPE", 9: "SIGKILL",
             11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM"}  # fmt: skip
+# Files of packages, of Python itself and of Playhead.
+_LIBRARIES = re.compile(
+    r"[/\\](site-packages|dist-packages|lib\d*[/\\](python|pypy)\d[\d.]*|playhead[/\\](_api|capture|replay))[/\\]"
+    r"|[/\\]Python\d*[/\\]Lib[/\\]|^<frozen "
+)
 
 
 def duration(us: int | float | None) -> str:
@@ -120,13 +126,13 @@ def wrap(text: str, width: int, *, fold: bool = False) -> list[str]:
             line = ""
         line = f"{line} {word}" if line else word
         while fold and cells(line) > width:
-            fitting = _fitting(line, width)
-            lines.append(line[:fitting])
-            line = line[fitting:]
+            letters = fitting(line, width)
+            lines.append(line[:letters])
+            line = line[letters:]
     return [*lines, line.rstrip()]
 
 
-def _fitting(text: str, width: int) -> int:
+def fitting(text: str, width: int) -> int:
     """Return how many letters of a text fit, at least one."""
     used = 0
     for at, letter in enumerate(text):
@@ -137,11 +143,15 @@ def _fitting(text: str, width: int) -> int:
 
 
 def error_place(error: Any) -> str | None:
-    """Say where a recorded error was raised: the file's name, line and function of its innermost frame."""
+    """Say where a recorded error was raised: file, line and function of the program's own last frame.
+
+    That of a library where the program has none in it.
+    """
     frames = error.get("frames") if isinstance(error, dict) else None
     if not isinstance(frames, list) or not frames or not isinstance(frames[-1], dict):
         return None
-    last = frames[-1]
+    named = (frame for frame in reversed(frames) if isinstance(frame, dict))
+    last = next((frame for frame in named if not _LIBRARIES.search(str(frame.get("file")))), frames[-1])
     return f"{str(last.get('file')).rpartition('/')[2]}:{last.get('line')} in {last.get('name')}"
 
 

@@ -18,7 +18,10 @@ from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, TREE_CHANGED, UNSE
 from playhead.event.reads import count
 from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
+from playhead.views.attempts import Attempts
+from playhead.views.denials import Denials
 from playhead.views.facts import Facts
+from playhead.views.last_words import TRACEBACK, LastWords
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
 from playhead.views.spans import OpenSpans, SpanView
@@ -103,9 +106,8 @@ class Timeline:
         self._by_program = False
         self._program: Row | None = None
         self._going_on: dict[int | None, dict[int, Row]] = {}  # open spans, by the row that they are in
-        self._steps: dict[int, Event] = {}  # open ones
-        self._failed: dict[tuple[str | None, str, str], int] = {}  # steps that may be attempted again
-        self._last_words: str | None = None
+        self._attempts, self._denials = Attempts(resolve), Denials()
+        self._stderr = LastWords()
 
     def take(self, event: Event) -> Row | None:
         """Look at the next event, and return the row that it opened, closed or was folded into."""
@@ -135,9 +137,9 @@ class Timeline:
         summary.lanes, summary.models = list(self._lanes), list(self._models)
         summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
         bill = self._facts.bill(self._prices)
+        summary.denied = self._denials.listed()
         summary.cost, summary.cost_unpriced = bill.amount, bill.unpriced
-        only_how = mapping(summary.error).get("type") in _PROGRAM_ERRORS
-        summary.last_words = self._last_words if only_how else None
+        summary.last_words = self._last_words() or None if _only_how(summary.error) else None
         return summary
 
     def rows(self) -> Iterator[Row]:
@@ -175,8 +177,9 @@ class Timeline:
                 summary.ended, summary.finished, summary.after, self._ended_us = None, None, 0, None
             case "output.written" if data.get("stream") == "stderr":
                 summary.wrote_stderr = True
-                last = words(data.get("text")).rstrip().rpartition("\n")[2].strip()
-                self._last_words = text.cut(last, _limits.CELL_CHARACTERS_MAX) or self._last_words
+                self._stderr.take(words(data.get("text")))
+            case "policy.checked":
+                self._denials.take(event)
             case "effect.observed" if isinstance(what := data.get("what"), str):
                 summary.effects[what] = summary.effects.get(what, 0) + 1
             case "note.added" if words(data.get("text")).startswith(TREE_CHANGED):
@@ -223,6 +226,8 @@ class Timeline:
         if event.kind in _FOLDED and siblings and _folds(siblings[-1], event, data):
             siblings[-1].folded += 1
             siblings[-1].end_seq = event.seq
+            if siblings[-1].detail.startswith(TRACEBACK) and (raised := self._stderr.raised):  # which came in pieces
+                siblings[-1].detail = f"… {text.cut(raised, _limits.CELL_CHARACTERS_MAX)}"
             return siblings[-1]
         row = self.row_of(event)
         row.depth, row.parent = (0, None) if parent is None else (parent.depth + 1, parent.seq)
@@ -252,7 +257,7 @@ class Timeline:
     def _opened(self, row: Row, event: Event, data: dict[str, Any]) -> None:
         self._going_on.setdefault(row.parent, {})[row.seq] = row
         if event.kind == "step.started":
-            self._steps[row.seq] = event
+            self._attempts.opened(event)
         elif event.kind == "process.started":
             self._starts.opened(event)
             if self._by_program and len(self._known) == 1:
@@ -260,13 +265,6 @@ class Timeline:
         elif event.kind == "model.invoked":
             http = mapping(data.get("http"))
             self._requests[row.seq] = words(data.get("operation")), words(http.get("method")), words(http.get("url"))
-
-    def _step_key(self, event: Event) -> tuple[str | None, str, str]:
-        """Say when two steps are attempts at the same: recorded attempts also count the turns of a loop."""
-        data = mapping(event.data)
-        asked = {name: data.get(name) for name in ("attributes", "input")}
-        told = text.arguments(asked, _limits.SHOW_VALUE_CHARACTERS_MAX, self._resolve)
-        return event.parent, words(data.get("name")), told
 
     def row_of(self, event: Event) -> Row:
         """Return the row of an event on its own, as if nothing followed it."""
@@ -284,7 +282,7 @@ class Timeline:
                 self._models.setdefault(row.name)
                 row.detail = _attempt(data.get("attempt", 1))
             case "step.started":
-                attempt = _attempt(1 + self._failed.get(self._step_key(event), 0)) if self._failed else ""
+                attempt = _attempt(self._attempts.number(event))
                 row.detail = ", ".join(filter(None, (attempt, self._named(data.get("attributes"), width))))
             case "policy.checked":
                 row.status, row.detail = str(data.get("decision")), words(data.get("resource"))
@@ -327,6 +325,8 @@ class Timeline:
             case "process.exited":
                 self._starts.closed(event)
                 row.result = "" if data.get("exit_code") is None else _exit(data["exit_code"])
+                if row is self._program and _only_how(error) and (last := self._last_words()):
+                    row.causes = [*row.causes, f"stderr: … {last}"]
             case "step.finished" if data.get("attributes"):
                 row.result = self._named(data["attributes"], width)
         return row
@@ -352,18 +352,15 @@ class Timeline:
             self.summary.calls_without_usage += talk
 
     def _settle(self, row: Row) -> None:
-        """Take a row out of what is going on; after a step that failed, the next one like it is a new attempt."""
+        """Take a row out of what is going on."""
         beside = self._going_on.get(row.parent, {})
         beside.pop(row.seq, None)
         if not beside:
             self._going_on.pop(row.parent, None)
-        step = self._steps.pop(row.seq, None)
-        if step is None or (row.status == "ok" and not self._failed):
-            return
-        key = self._step_key(step)
-        failed = self._failed.pop(key, 0)
-        if row.status != "ok":
-            self._failed[key] = failed + 1
+        self._attempts.closed(row.seq, row.status)
+
+    def _last_words(self) -> str:
+        return text.cut(self._stderr.line, _limits.CELL_CHARACTERS_MAX)
 
     def _named(self, attributes: Any, width: int) -> str:
         return text.arguments(attributes, width, self._resolve) if attributes else ""
@@ -380,6 +377,10 @@ def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row
 def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
     same = last.name == str(data.get("stream") or data.get("method") or "")
     return last.kind == event.kind and last.lane == event.lane and same
+
+
+def _only_how(error: Any) -> bool:
+    return mapping(error).get("type") in _PROGRAM_ERRORS
 
 
 def _attempt(attempt: Any) -> str:

@@ -58,6 +58,37 @@ def words(left: str, right: str) -> list[Piece]:
     return _glued(found)
 
 
+class Row(NamedTuple):
+    """A line of two texts that stand beside each other, or several of which not one is the same."""
+
+    left: list[Piece]
+    right: list[Piece]
+
+    @property
+    def same(self) -> bool:
+        """Say whether nothing in it changed."""
+        return all(piece.how == "same" for piece in (*self.left, *self.right))
+
+
+def rows(pieces: Iterable[Piece]) -> list[Row]:
+    """Return two texts beside each other: what is the same in both stands in one row."""
+    found = [Row([], [])]
+    for piece in pieces:
+        sides = [side for side, other in zip(found[-1], ("added", "removed"), strict=True) if piece.how != other]
+        if piece.how != "same":
+            sides[0].append(piece)
+            continue
+        if any(found[-1]) and all(not side or side[-1].text.endswith("\n") for side in found[-1]):
+            found.append(Row([], []))
+        for number, line in enumerate(piece.text.split("\n")):
+            if number:
+                found.append(Row([], []))
+            if line:
+                for side in found[-1]:
+                    side.append(Piece("same", line))
+    return found if any(found[-1]) else found[:-1]
+
+
 def _blocks(left: str, right: str, pattern: re.Pattern[str]) -> Iterable[tuple[bool, str, str]]:
     """Align two texts by lines, or by words; texts of too many are not split."""
     lefts, rights = pattern.findall(left), pattern.findall(right)

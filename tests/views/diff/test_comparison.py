@@ -233,6 +233,99 @@ def test_a_wrapper_is_the_only_origin_even_among_calls_that_ask_the_same(chance:
     assert [one for one in found if one[1] != "follows"] == [("added", None, "wrapper")]
 
 
+@given(st.integers(1, 12), st.data())
+@settings(max_examples=100)
+def test_one_of_many_identical_calls_that_changed_is_one_change(several: int, data: Any) -> None:
+    at = data.draw(st.integers(0, several - 1))
+    for other, want in (
+        (tool("poll", {}, "ready"), ("changed", "output_changed", "poll")),
+        (tool("poll", {}, "refused", status="error"), ("changed", "status_changed", "poll")),
+        (tool("poll", {"hard": True}, "waiting"), ("changed", "input_changed", "poll")),
+        (tool("ask", {}, "waiting"), ("moved", None, "poll")),
+    ):
+        left = [tool("poll", {}, "waiting")] * several
+        right = [*left[:at], other, *left[at + 1 :]]
+        assert both_ways(run(*left), run(*right, run="run_b")) in ([want], [("moved", None, "ask")])
+
+
+def test_several_of_many_identical_calls_that_changed_are_as_many_changes() -> None:
+    left = ["waiting"] * 40
+    right = [f"other {at}" if at in (0, 3, 4, 17, 38) else "waiting" for at in range(40)]
+    found = both_ways(*(run(*(tool("poll", {}, one) for one in side), run=name)
+                        for side, name in ((left, "run_a"), (right, "run_b"))))  # fmt: skip
+    assert found == [("changed", "output_changed", "poll")] + [("changed", "output_changed", "poll")] * 4
+
+
+def interleaved(lanes: list[list[Part]], chance: Any) -> list[Part]:
+    """Let lanes run beside each other, as the scheduler likes it."""
+    waiting = [[part.on(f"0.{number}") for part in lane] for number, lane in enumerate(lanes, 1)]
+    found = []
+    while any(waiting):
+        found.append(chance.choice([lane for lane in waiting if lane]).pop(0))
+    return found
+
+
+@given(st.randoms(use_true_random=False), st.booleans(), st.data())
+@settings(max_examples=150)
+def test_lanes_are_compared_each_by_itself_however_they_were_scheduled(chance: Any, alone: bool, data: Any) -> None:
+    def call() -> Part:
+        return tool("poll", {"q": chance.randrange(10**9) if alone else 0}, chance.choice(["waiting", chance.random()]))
+
+    lanes = [[call() for _ in range(chance.randint(1, 5))] for _ in range(chance.randint(2, 4))]
+    assert both_ways(run(*interleaved(lanes, chance)), run(*interleaved(lanes, chance), run="run_b")) == []
+    lane = data.draw(st.integers(0, len(lanes) - 1))
+    at = data.draw(st.integers(0, len(lanes[lane]) - 1))
+    before, after = lanes[lane][:at], lanes[lane][at + 1 :]
+    for changed, want in (
+        ([*before, tool("poll", {"hard": 1}, lanes[lane][at].closing["output"]), *after], ("changed", "input_changed")),  # type: ignore[index]
+        ([*before, tool("poll", lanes[lane][at].data["input"], "other"), *after], ("changed", "output_changed")),
+        ([*before, step("wrapper", *(part.on(f"0.{lane + 1}") for part in lanes[lane][at:]))], ("added", None)),
+    ):
+        other = [*lanes[:lane], changed, *lanes[lane + 1 :]]
+        found = both_ways(run(*interleaved(lanes, chance)), run(*interleaved(other, chance), run="run_b"))
+        assert [one[:2] for one in found if one[1] != "follows"] == [want]
+
+
+@pytest.mark.parametrize("name", [f"run_{letter}" for letter in "bcdefgh"])
+def test_what_came_one_after_the_other_follows_whichever_run_is_looked_at_first(name: str) -> None:
+    left, right = ([tool(f"{side}{at}", {"q": at}, f"{side} {at}") for at in range(5)] for side in "xy")
+    found = both_ways(run(*left), run(*right, run=name))
+    assert sorted(one[:2] for one in found if one[1] is None) == [("added", None), ("removed", None)]
+    assert both_ways(run(), run(*right, run=name))[0][1] is None
+    assert {one[1] for one in both_ways(run(), run(*right, run=name))[1:]} == {"follows"}
+
+
+def artifact(name: str, digest: str) -> Part:
+    return Part("artifact.created", {"name": name, "role": "context_pack", "digest": digest, "size": 1})
+
+
+def test_numbers_that_the_store_gives_to_artifacts_of_one_name_are_no_difference() -> None:
+    left = run(artifact("a/pack.json", "1").on("0.1"), artifact("a/pack~2.json", "2").on("0.2"), artifact("x", "3"))
+    right = run(
+        artifact("a/pack.json", "2").on("0.2"),
+        artifact("a/pack~2.json", "1").on("0.1"),
+        artifact("x", "3"),
+        run="run_b",
+    )
+    assert both_ways(left, right) == []
+    later = run(*(artifact(name, name[:1]) for name in ("b.tar.gz", "b~2.tar.gz", "c")))
+    added = run(*(artifact(name, digest) for name, digest in (("b.tar.gz", "0"), ("b~2.tar.gz", "b"), ("b~3.tar.gz", "b"),
+                                                              ("c", "c"))), run="run_b")  # fmt: skip
+    assert both_ways(later, added) == [("added", None, "b.tar.gz")]
+
+
+def test_a_round_around_another_round_is_taken_away_or_renamed_and_what_is_in_it_stays() -> None:
+    inner = step("round", tool("b", {}, "b"))
+    around = step("round", tool("a", {}, "a"), inner, tool("c", {}, "c"))
+    left = run(tool("first"), around)
+    taken = run(tool("first"), *around.inside, run="run_b")
+    assert [one for one in both_ways(left, taken) if one[1] != "follows"] == [("removed", None, "round")]
+    assert [one for one in both_ways(taken, left) if one[1] != "follows"] == [("added", None, "round")]
+    only = run(step("round", inner), tool("end"))
+    renamed = run(step("turn", inner), tool("end"), run="run_b")
+    assert both_ways(only, renamed) == [("moved", None, "round")]
+
+
 def test_lanes_of_lanes_are_compared_however_deep() -> None:
     lanes = ["0" + ".1" * depth for depth in range(1, 1200)]
     left, right = (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ from py_mini_racer import MiniRacer
 import playhead
 from playhead import _limits
 from playhead._api.reporting import as_markdown, as_page, report
+from playhead.views.report.markup import e
 
 HOSTILE = (
     '</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202e \x1b[31m & "quoted" `code` | <!-- @someone'
@@ -143,6 +145,14 @@ def test_the_list_of_events_tells_what_a_line_is_and_shows_nothing_unseen(engine
     assert list(engine.eval('having(["one TWO", "three", "two"], "Two")')) == [0, 2]
 
 
+@pytest.mark.parametrize(
+    "letter", [*"\x00\x1b\x7f\xad\u061c\u200b\u202e\u2028\u2060\u2066\ufeff", "\U000e0041", "\U000e0101"]
+)
+def test_what_cannot_be_seen_is_written_out_by_the_page_and_by_its_script(engine: Any, letter: str) -> None:
+    told = f"a\\u{ord(letter):04x}b\n\té😀"
+    assert e(f"a{letter}b\n\té😀") == engine.eval(f"seen({json.dumps(f'a{letter}b')} + '\\n\\té😀')") == told
+
+
 def test_a_page_of_many_events_does_not_grow_with_their_elements() -> None:
     with playhead.record("many") as run:
         for number in range(300):
@@ -197,6 +207,21 @@ def test_findings_of_several_runs_say_whose_they_are_and_lead_to_their_event() -
     assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in as_page(alone)
 
 
+def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() -> None:
+    left, right = recorded(), recorded("other")
+    one, both = as_markdown(report(left)), as_markdown(report(left, right))
+    assert "| rule | severity | event | what |" in one
+    assert "| rule | severity | run | event | what |" in both
+    assert [len(re.findall(rf"\| {side} \| \d+ \|", both)) > 0 for side in ("left", "right")] == [True, True]
+    found = report(left)
+    found.audit["findings"].append({"rule": "net", "severity": "high", "run": right, "seq": 3, "detail": "x"})
+    told = as_markdown(found)
+    assert (f"| net | high | {right.replace('_', chr(92) + '_')} | 3 | x |" in told, "| this one |" in told) == (
+        True,
+        True,
+    )
+
+
 def test_lines_that_are_left_out_are_counted() -> None:
     run = report(recorded(), events=3).runs[0]
     assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
@@ -208,11 +233,21 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
     assert "### Differences: the final output differs" in told
     assert "<script>" not in told
     assert "<img" not in told
-    assert "@someone" not in told
     assert "\u202e" not in told
     for line in told.splitlines():
         if line.startswith("| ") and "---" not in line:
-            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 10), line
+            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 6, 10), line
+
+
+def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
+    name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
+    told = as_markdown(report(recorded(name=name)))
+    # As GitHub sees it once it is HTML: without backslashes and entities, which do not keep it from anything.
+    seen = re.sub(r"\\([^\w\s])", r"\1", html.unescape(told))
+    assert seen.count(name.replace("@", "@\u200b")[:8]) == 2
+    assert not re.findall(r"@\w|#\d|GH-\d|://|www\.", seen)
+    # What stands between tags is HTML, where a backslash is a letter.
+    assert "<summary>Timeline of fix-it @\u200bsomeone" in told
 
 
 def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:

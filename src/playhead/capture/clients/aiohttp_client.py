@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import abandoned, answering
+from playhead.capture import abandoned, answering, enforcing
 from playhead.capture.begin import begin
 from playhead.capture.clients import aiohttp_replies, http1
 from playhead.capture.clients.replies import Reply, needed
@@ -162,7 +162,10 @@ def _send(whole: type, original: Any) -> Any:
         unwatched = place() is None or answering.is_left_alone(str(self.url))
         if answering.unrecorded is not None and place() is None:
             answering.unrecorded(self.method, str(self.url))
-        if unwatched or protocol is None or self.method == "CONNECT":  # which only opens a tunnel
+        is_tunnel = self.method == "CONNECT"
+        if is_tunnel and not unwatched:
+            enforcing.tunnel(str(self.url))
+        if unwatched or protocol is None or is_tunnel:
             if aiohttp_replies.is_pretended(protocol):
                 raise ConnectionRefusedError("a request that is not recorded is not answered in a replay")
             return await original(self, conn)

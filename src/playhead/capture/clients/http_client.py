@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import abandoned, answering
+from playhead.capture import abandoned, answering, enforcing
 from playhead.capture.begin import begin
 from playhead.capture.clients import http1, http_replies
 from playhead.capture.exchange import Exchange
@@ -115,6 +115,8 @@ def connecting(original: Any) -> Any:
 
     @functools.wraps(original)
     def connect(self: Any) -> Any:
+        if getattr(self, "_tunnel_host", None):
+            enforcing.tunnel(address("https", self._tunnel_host, self._tunnel_port, ""))
         if answering.player is None or muted.get() or place() is None:
             return original(self)
         if answering.is_left_alone(f"//{self.host}:{self.port}"):

@@ -19,6 +19,7 @@ from playhead.views.audit.findings import RULES, SEVERITIES, Audit
 from playhead.views.text import several
 
 FORMATS = ("terminal", "json", "md", "html", "sarif")
+_ENDINGS = {".json": "json", ".md": "md", ".markdown": "md", ".html": "html", ".sarif": "sarif"}
 _CODES = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3}
 
 
@@ -31,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rule", metavar="RULES", help=f"tell only of these, with commas: {', '.join(RULES)}")
     parser.add_argument("--fail-on", metavar="RULES", help="exit code 1 where there is a finding of these rules, or"
                         f" of these severities or worse: {', '.join(SEVERITIES)}")  # fmt: skip
-    parser.add_argument("--format", choices=FORMATS, help="terminal (the default), json, md, html, sarif")
+    parser.add_argument(
+        "--format", choices=FORMATS, help="terminal, json, md, html, sarif; else by the name of the file, else terminal"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many rows of a rule, 0 for all"
                         f" ({_limits.AUDIT_ROWS_DEFAULT}; html, json and sarif have all)")  # fmt: skip
@@ -77,9 +80,10 @@ def _exit_code(audit: Audit, failed: dict[str, int]) -> int:
 
 
 def _form(args: argparse.Namespace, out: Output) -> str:
-    if out.json and args.output is None and args.format not in (None, "json"):
+    if out.json and args.output in (None, "-") and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} both want stdout", hint="Write one to a file: `-o FILE`.")
-    return str(args.format or ("json" if out.json else "terminal"))
+    named = _ENDINGS.get(Path(args.output).suffix.lower()) if args.output else None
+    return str(args.format or named or ("json" if out.json else "terminal"))
 
 
 def _limit(given: int | None, form: str) -> int:

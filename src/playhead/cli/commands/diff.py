@@ -45,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     wanted = _wanted(args.only)
+    if args.limit < 0:
+        raise UsageError("--limit is a number of deviations, 0 for all")
     runs = [load(name, args.store) for name in (args.left, args.right)]
     problems = [warn_if_altered(found, name, out) for found, name in zip(runs, (args.left, args.right), strict=True)]
     with out.progress(None, "comparing"):

@@ -142,7 +142,7 @@ def _to_be_made(root: Path) -> Check:
 
 
 def _store(root: Path) -> Iterator[Check]:
-    if not layout.runs_dir(root).is_dir():
+    if not layout.is_store(root):
         yield Check(
             "store", "warn", f"{root} holds no runs", "Is it the right folder? The first run makes what is missing."
         )

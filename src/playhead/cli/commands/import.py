@@ -144,6 +144,8 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         out.print(
             f"the clone is shallow: what changed in {_listed(found.shallow)} is not known, and older ones are not here"
         )
+    if found.partial:
+        out.print("the clone is partial: how many lines changed, and what was renamed, is not known")
     for one in found.attached:
         out.styled("  ", (one.commit[:10], "yellow"), f" → {one.run} ", (f"({one.link})", "dim"))
     if found.known:
@@ -184,7 +186,7 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
 
 
 def _junit(args: argparse.Namespace, store: FileStore, out: Output) -> int:
-    from playhead.ingest.junit import BAD, counts, result
+    from playhead.ingest.junit import counts, result
 
     files = [("junit.xml" if path == "-" else path, read_file(path)) for path in args.files]
     found = about(run=args.run, commit=args.commit, ci_run=args.ci_run, repo=_repo(args), store=store,
@@ -192,9 +194,10 @@ def _junit(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     with out.progress(None, "importing tests"):
         imported, reports = import_junit(files, found, store, job=args.job, attach_only=args.attach_only)
     tests = [test for report in reports for test in report.tests]
-    told, failed = counts(tests), [test.told for test in tests if test.status in BAD]
+    suites = [suite for report in reports for suite in report.suites]
+    told, failed = counts(tests), [told for report in reports for told in report.failed]
     if out.json:
-        out.emit({"tests": len(tests), "counts": told, "result": result(tests), "failed": failed,
+        out.emit({"tests": len(tests), "counts": told, "result": result(suites), "failed": failed,
                   **_target(found, imported)})  # fmt: skip
     else:
         amounts = ", ".join(f"{count:,} {status}" for status, count in told.items())

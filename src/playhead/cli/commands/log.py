@@ -99,7 +99,7 @@ def _how_run(entry: dict[str, Any]) -> str:
 
 
 def _how_commit(entry: dict[str, Any]) -> str:
-    lines = "" if entry["files"] is None else f" +{entry['added']} −{entry['removed']}"
+    lines = "" if entry["added"] is None else f" +{entry['added']} −{entry['removed']}"
     author = f" ({entry['author']})" if entry["author"] else ""
     return f"{entry['subject'] or ''}{author}{lines}"
 

@@ -13,7 +13,7 @@ from playhead.cli.arguments import store_root
 from playhead.cli.costs import add_costs
 from playhead.cli.filters import add_filters, chosen, say_none, words
 from playhead.cli.output import Output
-from playhead.cli.quick_index import open_quick_index
+from playhead.cli.quick_index import SHORT_ID_CHARACTERS, open_quick_index, with_short_ids
 from playhead.errors import UsageError
 from playhead.store.index import Index
 from playhead.views import prices, text
@@ -24,7 +24,6 @@ FIELDS = (
 )  # fmt: skip
 STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
 
-_SHORT_ID_CHARACTERS = 16  # `run_`, the millisecond, and two more: enough unless runs start at the same time
 _DROPPED = ("cost", "events", "tools", "models", "tokens", "started", "took")  # on a narrow terminal, in this order
 _MORE_FIELDS = (
     "finished",
@@ -81,7 +80,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         neighbours = _neighbours(index, runs)
     _print(runs, neighbours, out)
     if args.limit and len(runs) == args.limit:
-        out.print(f"\nOlder ones: playhead ls {_same_question(args)}--before {runs[-1]['id']}")
+        older = f"Older ones: playhead ls {_same_question(args)}--before {runs[-1]['id']}"
+        out.print(f"\n{with_short_ids(root, older) if out.terminal and text.cells(older) > out.width else older}")
     return 0
 
 
@@ -111,7 +111,7 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
     )
     rows = [
         [
-            (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), _SHORT_ID_CHARACTERS), "cyan"),
+            (text.unique_prefix(run["id"], neighbours.get(run["id"], ()), SHORT_ID_CHARACTERS), "cyan"),
             text.cut(_name(run, out), _limits.CELL_CHARACTERS_MAX),
             (run["status"], STYLES[run["status"]]),
             text.ago(run["started_us"], now_us),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections import Counter
 from typing import Any
 
@@ -18,6 +19,16 @@ from playhead.policy.rules import KNOWN, Rules, decide
 from playhead.views import text
 
 _SHOWN = 20  # of what would be denied, of each rule
+_ALIKE = 0.8  # how much a capability must look like another one to be taken for it
+_RESOURCES = {  # an example for each
+    "fs.write": "out/report.md",
+    "fs.delete": "out/report.md",
+    "process.exec": "'git status'",
+    "net.connect": "api.example.com:443",
+    "tool.call": "read_file",
+    "model.use": "gpt-5",
+    "git.push": "origin",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     filters.add_filters(test)
     test.add_argument("-n", "--limit", type=int, default=0, metavar="N", help="at most so many, the newest; 0 for all")
     test.add_argument("--exit-code", action="store_true", help="exit with 1 where something would have been denied")
-    for one in (explain, test):
+    for one in (check, explain, test):
         one.add_argument("--policy", metavar="FILE", help="the policy; else that of this folder")
 
 
@@ -62,7 +73,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _check(args: argparse.Namespace, out: Output) -> int:
     try:
-        policy = policy_here(args.file)
+        policy = policy_here(_file(args))
     except ConfigError as problem:
         if out.json:
             out.emit({"valid": False, **problem.as_dict()})
@@ -82,22 +93,37 @@ def _check(args: argparse.Namespace, out: Output) -> int:
         out.print(f"  at most {value:g} {name}")
     missing = [name for name in KNOWN if name not in policy.capabilities]
     if missing:
-        out.styled(("  denied, since it is not named: ", "dim"), ", ".join(missing))
+        out.wrapped([("  denied, since it is not named: ", "dim")], ", ".join(missing))
     for doubt in doubts:
         out.styled((f"  {'⚠' if out.unicode else '!'} ", "yellow"), one_line(doubt))
     return 0
 
 
+def _file(args: argparse.Namespace) -> str | None:
+    if args.file is not None and args.policy is not None:
+        raise UsageError("two policies", hint="Name one: `playhead policy check FILE`, or `--policy FILE`.")
+    named: str | None = args.policy if args.file is None else args.file
+    return named
+
+
 def _explain(policy: Rules, args: argparse.Namespace, out: Output) -> int:
+    if not args.resource and args.capability in KNOWN:
+        asked = f"playhead policy explain {args.capability} {_RESOURCES[args.capability]}"
+        raise UsageError(f"{args.capability} on what?", hint=f"Name the resource: `{asked}`.")
     decision = decide(policy, args.capability, args.resource)
+    known = [*KNOWN, *policy.capabilities]
+    meant = [] if args.capability in known else difflib.get_close_matches(args.capability, known, 1, _ALIKE)
     if out.json:
-        out.emit({"capability": args.capability, "resource": args.resource, "mode": policy.mode, **decision._asdict()})
+        told = {"capability": args.capability, "resource": args.resource, "mode": policy.mode, **decision._asdict()}
+        out.emit({**told, "did_you_mean": meant[0] if meant else None})
     else:
         sign, style = symbol(decision.decision, out)
         out.styled((f"{sign} {decision.decision}", style), f"  {one_line(args.capability)} {one_line(args.resource)}")
         out.print(f"  by {one_line(decision.rule)}" + (f": {one_line(decision.reason)}" if decision.reason else ""))
         if policy.mode == "observe":
             out.print("  mode observe: it would be recorded, and not stopped")
+        if meant:
+            out.print(f"  {one_line(args.capability)} is asked by nothing but playhead.check: did you mean {meant[0]}?")
     return 0 if decision.decision == "allow" else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
+import shlex
 from typing import Any
 
 from playhead.cli.arguments import store_root
@@ -19,6 +20,7 @@ from playhead.store.questions import QUESTIONS
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("question", nargs="?", metavar="SQL", help="one SELECT, or the name of a question (--list)")
+    parser.add_argument("more", nargs="*", help=argparse.SUPPRESS)  # to say how parameters are given
     parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME=VALUE", help="fill in :NAME")
     parser.add_argument("--replays", action="store_true", help="count exact replays too, whose calls were never made")
     parser.add_argument("--csv", action="store_true", help="answer with CSV")
@@ -39,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
+    if args.more:
+        raise UsageError(f"not a part of a question: {args.more[0]!r}", hint=_how(args.question, args.more[0]))
     if sum((args.question is not None, args.tables, args.list)) != 1:
         raise UsageError("ask one question", hint="A SELECT in quotes, a name of `--list`, or `--tables`.")
     if args.list:
@@ -48,6 +52,15 @@ def run(args: argparse.Namespace, out: Output) -> int:
     with open_quick_index(store_root(args.store)) as index:
         columns, rows = _tables(index) if args.tables else _ask(index, args)
     return _answer(columns, rows, args, out)
+
+
+def _how(question: str, value: str) -> str:
+    """Say how to ask what was meant by a value beside a question."""
+    if (known := QUESTIONS.get(question)) is None:
+        return "Write all of a SELECT in one pair of quotes; its parameters as `-p name=value`."
+    if not known.parameters:
+        return f"The question {question!r} has no parameters."
+    return f"Parameters have names: `playhead query {question} -p {known.parameters[0]}={shlex.quote(value)}`."
 
 
 def _ask(index: Index, args: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import itertools
 import os
+import shlex
+import shutil
 import signal
 import sys
 import warnings
@@ -15,6 +17,7 @@ from typing import Any
 from playhead import settings as settings_module
 from playhead.capture.naming import is_python
 from playhead.cli.arguments import store_root
+from playhead.cli.earlier import good_one
 from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.run_text import not_captured_lines
 from playhead.cli.silence import swallowed
@@ -23,15 +26,16 @@ from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
-from playhead.views import prices, text
+from playhead.views import denials, prices, text
 from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import Launched, launch, open_run, run_plainly
+    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, run_plainly
 
 
 _CHILDREN_SHOWN = 8
+_DENIED_SHOWN = 3
 _WIDTH = 80  # of the summary, which stands among what the program wrote
 # Effects whose name says less than is meant: whether a connection is answered is not known.
 _DONE = {
@@ -78,6 +82,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.no_ambient:
         settings = dataclasses.replace(settings, ambient=False)
     tags = dict(_tag(item) for item in args.tag)
+    if _is_missing(command[0]):
+        return _tell_missing(command, out)
     store = FileStore(store_root(args.store))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -95,6 +101,24 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.grade and not launched.problem:
         _grade(launched, store, settings, out)
     return launched.exit_code
+
+
+def _is_missing(program: str) -> bool:
+    """Say whether there is no such program, so that nothing would run that could be recorded."""
+    return shutil.which(program) is None and not (os.sep in program and os.path.lexists(program))
+
+
+def _tell_missing(command: list[str], out: Output) -> int:
+    """Say so as a shell does, and what may have been meant."""
+    program = command[0]
+    meant = command if program.endswith(".py") else [f"{os.curdir}{os.sep}{program}", *command[1:]]
+    hint = "Nothing ran, and nothing was recorded."
+    if os.path.isfile(program):
+        python = ["python"] if program.endswith(".py") else []
+        hint = f"Did you mean `playhead record -- {shlex.join([*python, *meant])}`?"
+    problem = UsageError(f"cannot run {program}: there is no such program", hint=hint)
+    _say(out, to_json(problem.as_dict()) if out.json else f"playhead: {problem.message}\n  {problem.hint}")
+    return NOT_FOUND
 
 
 def _command(args: argparse.Namespace) -> list[str]:
@@ -157,7 +181,8 @@ def _conclude(
         # As far as is known without reading all of it once more.
         unseen = lost or summary.not_captured or launched.not_attached or summary.ambient is False
         mode = " --mode exact" if not unseen and is_python(_command(args)) else ""
-        for line in _lines(launched, summary, lost, children, reference, mode):
+        good = None if summary.ended == "ok" else good_one(store, launched.run, summary.name)
+        for line in _lines(launched, summary, lost, children, reference, mode, good):
             _say(out, line)
 
 
@@ -213,6 +238,7 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "files_changed": summary.files_changed,
         "not_captured": summary.not_captured,
         "not_attached": launched.not_attached,
+        "denied": summary.denied,
         "redacted": summary.redacted,
         "last_words": summary.last_words,
         "path": str(launched.path),
@@ -242,7 +268,13 @@ def _counted_up(summary: Summary) -> str:
 
 
 def _lines(
-    launched: Launched, summary: Summary, lost: int, children: dict[str, Summary], reference: str, mode: str = ""
+    launched: Launched,
+    summary: Summary,
+    lost: int,
+    children: dict[str, Summary],
+    reference: str,
+    mode: str = "",
+    good: str | None = None,
 ) -> list[str]:
     ended = _signal_name(launched.returncode) or f"exit {launched.exit_code}"
     lines = [
@@ -261,6 +293,8 @@ def _lines(
     lines += _effects(summary)
     if summary.reads and summary.ambient is not False:
         lines.append(f"  reads: {summary.reads:,} of clocks, variables, files and the like; `show --reads` lists them")
+    if denied := denials.told(summary.denied, _DENIED_SHOWN):
+        lines.append(f"  policy: {one_line(denied)}")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
     if summary.redacted:
@@ -273,6 +307,8 @@ def _lines(
         lines.append(f"  LOST, though it was seen: {gaps or text.several(lost, 'event')}")
         lines.append("    (so the run is not played back; `show` says where, `doctor` may say why)")
     told = [f"playhead show {reference}", f"playhead verify {reference}"]
+    if good is not None:
+        told.insert(1, f"playhead diff {good} {reference}")
     if not lost:  # a run with gaps is not played back
         told.append(f"playhead replay {reference}{mode}")
     return [

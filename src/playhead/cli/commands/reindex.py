@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     store = open_store(args.store)
-    if not layout.runs_dir(store.root).is_dir():
+    if not layout.is_store(store.root):
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     store.refuse_newer()
     began = time.monotonic()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from playhead import _limits
@@ -12,6 +10,7 @@ from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line, to_json
+from playhead.cli.whole_file import whole_file
 from playhead.errors import UsageError
 from playhead.views import text
 
@@ -47,33 +46,27 @@ def run(args: argparse.Namespace, out: Output) -> int:
         made = report(*found, events=args.events)
         told = {"html": as_page, "md": as_markdown}[form](made) if form != "json" else to_json(made.as_dict()) + "\n"
     if args.output in (None, "-"):
-        sys.stdout.write(told)
+        out.emit(made.as_dict()) if form == "json" else out.write_bytes(told.encode("utf-8", "replace"))
     else:
-        _write(Path(args.output), told)
-        if not out.json:
-            out.print(f"{one_line(args.output)}  {text.size(len(told.encode('utf-8', 'replace')))}")
+        written = told.encode("utf-8", "replace")
+        with whole_file(Path(args.output)) as file:
+            file.write(written)
+        if out.json:
+            out.emit({"file": args.output, "format": form, "bytes": len(written)})
+        else:
+            out.print(f"{one_line(args.output)}  {text.size(len(written))}")
     return 3 if any(altered) else 0
 
 
 def _form(args: argparse.Namespace, out: Output) -> str:
     """Return what is to be written: as it is said, else as the file is called."""
-    if out.json:
+    if out.json and args.output in (None, "-"):
         if args.format not in (None, "json"):
-            raise UsageError(f"--json and --format {args.format} are two things", hint="Leave one of them out.")
+            told = f"--json and --format {args.format} both want stdout"
+            raise UsageError(told, hint="Write one to a file: `-o FILE`.")
         return "json"
     ending = Path(args.output).suffix.lower() if args.output else ""
     form: str = args.format or {".md": "md", ".markdown": "md", ".json": "json"}.get(ending, "html")
     if form == "html" and args.output is None and out.terminal:
         raise UsageError("a page is not for a terminal", hint="Write it to a file: `-o report.html`, or --format md.")
     return form
-
-
-def _write(path: Path, told: str) -> None:
-    """Write it wholly or not at all: a page that was cut off looks like one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(told, "utf-8", "replace")
-        os.replace(aside, path)
-    except OSError as problem:
-        aside.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {problem.strerror}", hint="Name another file with -o.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -14,9 +15,11 @@ from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
 from playhead.cli.arguments import add_run
+from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import event_at, print_error, show_moment
 from playhead.cli.output import Output, one_line
+from playhead.cli.quick_index import with_short_ids
 from playhead.cli.reads_text import show_reads
 from playhead.cli.run_text import (
     KILLED,
@@ -34,12 +37,15 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store import presence
+from playhead.store.files import FileStore
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views import text
 from playhead.views.points import written
 from playhead.views.summary import Summary
 from playhead.views.timeline import Row, Timeline, window
+
+_NEXT_WIDTH = len("next  ")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", metavar="NAME", help="how things stood at the end of a step; NAME#2 for the second")
     parser.add_argument("--event", type=int, metavar="SEQ", help="one event in full, every value as it was")
     parser.add_argument("--artifact", metavar="NAME", help="the content of an artifact, as it is")
-    parser.add_argument("--output", choices=("stdout", "stderr"), help="what the recorded program wrote there")
+    parser.add_argument(
+        "--output", choices=("stdout", "stderr"), help="what the program wrote there; with --at by then"
+    )
     parser.add_argument("--reads", action="store_true", help="what clocks, random numbers, variables and files said")
     parser.add_argument("--source", metavar="TEXT", help="with --reads: only of sources with this in their name")
     parser.add_argument("--lane", help="with --reads: only those of this lane")
@@ -71,6 +79,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if args.at is not None and args.event is not None:
         raise UsageError("--at and --event are two questions", hint="Ask one after the other.")
+    if args.limit is not None and args.limit < 0:
+        raise UsageError("--limit is a number of rows, 0 for all")
     if not args.reads and (given := [name for name in ("source", "lane", "grep") if getattr(args, name) is not None]):
         raise UsageError(f"--{given[0]} chooses among what was read", hint="Add `--reads`.")
     if args.step is not None and (args.at is not None or args.event is not None):
@@ -83,7 +93,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _timeline(found, args.run, args.limit, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
-        return _output(found, args.output, out)
+        return _output(found, args.output, args.at, altered, out)
     if args.reads:
         return show_reads(found, args, out)
     if args.raw:
@@ -95,15 +105,27 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
     try:
-        content = found.artifact(args.artifact)
+        content, altered = found.artifact(args.artifact), None
     except Altered as problem:
         # Shown all the same: who looks into a forgery needs to see it.
-        out.write_bytes(found.store.file(found.id, f"artifacts/{args.artifact}"))
-        out.warn(f"playhead: {problem.message}\n  `playhead verify {name_of(found, args.run)}` says more")
-        return 1
-    warn_if_altered(found, args.run, out)
-    out.write_bytes(content)
-    return 0
+        content, altered = found.store.file(found.id, f"artifacts/{args.artifact}"), problem
+    if altered is not None:
+        out.warn(f"playhead: {altered.message}\n  `playhead verify {name_of(found, args.run)}` says more")
+    in_record = altered or warn_if_altered(found, args.run, out)
+    _content({"run": found.id, "artifact": args.artifact}, content, in_record, out)
+    return 0 if altered is None else 1
+
+
+def _content(about: dict[str, Any], content: bytes, altered: Altered | None, out: Output) -> None:
+    """Write bytes as they are; as JSON a text, or `$bytes` where they are none."""
+    if not out.json:
+        out.write_bytes(content)
+        return
+    try:
+        told: Any = content.decode("utf-8")
+    except UnicodeDecodeError:
+        told = content
+    out.emit({**about, "content": told, "problem": None if altered is None else altered.as_dict()["error"]})
 
 
 def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -117,15 +139,23 @@ def _raw(found: Run, args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _output(found: Run, stream: str, out: Output) -> int:
+def _output(found: Run, stream: str, until: int | None, altered: Altered | None, out: Output) -> int:
     recorded, anything = False, False
-    for event in found.events():
+    whole = bytearray()  # of JSON, which is one document
+    for seq, event in enumerate(found.events()):
+        if until is not None and seq > until:
+            break
         recorded = recorded or event.kind == "process.started"
         if event.kind == "output.written" and event.data.get("stream") == stream:
-            out.write_bytes(written(event.data))
             anything = True
+            if out.json:
+                whole += written(event.data)
+            else:
+                out.write_bytes(written(event.data))
+    if out.json:
+        _content({"run": found.id, "stream": stream}, bytes(whole), altered, out)
     if not anything and recorded:
-        out.warn(f"playhead: the program wrote nothing to {stream}")
+        out.warn(f"playhead: the program wrote nothing to {stream}" + ("" if until is None else " by then"))
     elif not anything:
         out.warn(
             f"playhead: no output was recorded: {found.id} was not made with `playhead record`\n"
@@ -273,21 +303,33 @@ def _print_end(
     else:
         out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
     print_error(resolve(summary.error), out)
+    if summary.last_words:
+        out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
-    name = name_of(found, given)
     out.print()
-    out.styled(("next  ", "dim"), f"playhead show {name} --at SEQ")
+    for number, told in enumerate(_next(found, name_of(found, given), summary, status, ready)):
+        if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
+            told = with_short_ids(found.store.root, told)
+        out.styled(("      " if number else "next  ", "dim"), told)
+
+
+def _next(found: Run, name: str, summary: Summary, status: str, ready: Readiness) -> Iterator[str]:
+    """Yield the commands that one may want next."""
+    yield f"playhead show {name} --at SEQ"
+    failed = status not in ("ok", "running") and summary.origin is None  # what replays another is compared with that
+    if failed and (good := good_one(found.store, found.id, summary.name)) is not None:
+        yield f"playhead diff {good} {name}"
     code = summary.output.get("exit_code") if isinstance(summary.output, dict) else None
     if (status == "crashed" or (isinstance(code, int) and code > KILLED)) and _starts_python(found):
-        out.print(f"      playhead resume {name}")
-    out.print(f"      playhead verify {name}")
+        yield f"playhead resume {name}"
+    yield f"playhead verify {name}"
     if ready.replayable:
-        out.print(f"      playhead replay {name}")
+        yield f"playhead replay {name}"
     if ready.replayable and not ready.not_captured and summary.origin is None and _starts_python(found):
-        out.print(f"      playhead replay {name} --mode exact")
+        yield f"playhead replay {name} --mode exact"
     if summary.wrote_stderr and status in ("error", "crashed"):
-        out.print(f"      playhead show {name} --output stderr")
+        yield f"playhead show {name} --output stderr"
 
 
 def _starts_python(found: Run) -> bool:

@@ -8,12 +8,16 @@ not begun yet. Lanes that ran beside each other, and siblings that overlapped, a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 
 from playhead.views.diff.nodes import Node
+from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
+
+Place = Callable[[Node], tuple[float, float]]  # when it began and ended
 
 
 @dataclass(slots=True)
@@ -105,15 +109,17 @@ class Causes:
             for node in nodes:
                 if node.lane != base:
                     lanes.setdefault(_top(node.lane, base), []).append(node)
-            units = {
-                top: (min(self._place(one)[0] for one in inner), max(self._place(one)[1] for one in inner))
-                for top, inner in lanes.items()
-            }
-            ends = [self._place(node)[1] for node in here] + [last for _, last in units.values()]
-            over = min(ends, default=inf)
-            found += [(node, tainted or over < self._place(node)[0]) for node in here]
-            waiting += [(inner, top, tainted or over < units[top][0]) for top, inner in lanes.items()]
+            late = _late(here, lanes, self._place)
+            # What is only on the right has one place on the left, and an order of its own.
+            ones = [node for node in here if self._is_added(node)]
+            others = {top: inner for top, inner in lanes.items() if all(map(self._is_added, inner))}
+            late |= _late(ones, others, lambda node: (node.start, node.end))
+            found += [(node, tainted or id(node) in late) for node in here]
+            waiting += [(inner, top, tainted or top in late) for top, inner in lanes.items()]
         return found
+
+    def _is_added(self, node: Node) -> bool:
+        return node.mate is None and id(node) in self._places
 
     def _place(self, node: Node) -> tuple[float, float]:
         if id(node) in self._places:
@@ -121,26 +127,52 @@ class Causes:
         return node.start, inf if node.status == "open" else node.end
 
     def _lay_out(self, parent: Node) -> None:
-        """Give what is only on the right its place on the left, in the gap between what is on both."""
+        """Give what is only on the right its place on the left, in the gap between what is on both and in its lane."""
         added = self._added.get(id(parent))
         if not added:
             return
-        firm = [(one, other) for one, other in paired_children(parent) if one.moved != "order"]
-        ends = sorted((other.end, one.end) for one, other in firm)
-        begins = sorted((other.start, one.start) for one, other in firm)
-        latest: list[int] = []
-        for _, end in ends:
-            latest.append(max(end, latest[-1]) if latest else end)
-        earliest: list[int] = []
-        for _, start in reversed(begins):
-            earliest.append(min(start, earliest[-1]) if earliest else start)
-        earliest.reverse()
+        firm: dict[str, list[Pair]] = {}
+        for one, other in paired_children(parent):
+            if one.moved != "order":
+                firm.setdefault(other.lane, []).append((one, other))
+        gaps = {lane: _Gap(pairs) for lane, pairs in firm.items()}
         for node in added:
-            before = bisect_left(ends, (node.start, -1))
-            after = bisect_left(begins, (node.end + 1, -1))
-            first = (latest[before - 1] if before else parent.start) + 0.5
-            last = (earliest[after] if after < len(earliest) else self._place(parent)[1]) - 0.5
-            self._places[id(node)] = first, max(first, last)
+            lane = node.lane
+            while lane and lane not in gaps:  # else in the lane that began it
+                lane = lane.rpartition(".")[0]
+            first, last = gaps[lane].around(node) if lane else (None, None)
+            begin = (parent.start if first is None else first) + 0.5
+            end = (self._place(parent)[1] if last is None else last) - 0.5
+            self._places[id(node)] = begin, max(begin, end)
+
+
+class _Gap:
+    """Places on the left between pairs of a lane."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._ends = sorted((other.end, one.end) for one, other in pairs)
+        self._begins = sorted((other.start, one.start) for one, other in pairs)
+        self._latest = list(accumulate((end for _, end in self._ends), max))
+        self._earliest = list(accumulate((start for _, start in reversed(self._begins)), min))[::-1]
+
+    def around(self, node: Node) -> tuple[int | None, int | None]:
+        """Return where on the left ended what is before something on the right, and where began what is after it."""
+        before = bisect_left(self._ends, (node.start, -1))
+        after = bisect_left(self._begins, (node.end + 1, -1))
+        return (
+            self._latest[before - 1] if before else None,
+            self._earliest[after] if after < len(self._earliest) else None,
+        )
+
+
+def _late(here: Sequence[Node], lanes: dict[str, list[Node]], place: Place) -> set[int | str]:
+    """Return which siblings (by their ids) and which lanes began when another of them was over."""
+    units = {
+        top: (min(place(node)[0] for node in inner), max(place(node)[1] for node in inner))
+        for top, inner in lanes.items()
+    }
+    over = min([place(node)[1] for node in here] + [last for _, last in units.values()], default=inf)
+    return {id(node) for node in here if over < place(node)[0]} | {top for top in units if over < units[top][0]}
 
 
 def _left_parent(node: Node) -> Node | None:

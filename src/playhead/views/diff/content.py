@@ -6,8 +6,9 @@ place of a question. Times, ids, traces of errors, headers, and how often someth
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -27,7 +28,6 @@ _ENVELOPE = ("intent", "payload", "metadata")  # of a request: the rest are its 
 _QUESTION: dict[str, tuple[str, ...]] = {
     "step.started": ("name", "attributes", "input"),
     "policy.checked": ("capability", "resource"),
-    "artifact.created": ("name", "role"),
     "note.added": ("text", "data"),
     "mcp.notified": ("method", "params", "from_server"),
     "ci.reported": ("job", "step", "test"),
@@ -46,6 +46,7 @@ _ANSWER: dict[str, tuple[str, ...]] = {
 }
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
+_NUMBERED = re.compile(r"~\d+(?=(\.[^/]*)?$)")  # what the store adds to the name of a second artifact of one name
 _SHORT = 32  # bytes that are as good as their digest
 _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
@@ -57,6 +58,8 @@ def question(kind: str, data: Data) -> Data:
         return {} if data.get("input") is None else {"input": _envelope(data["input"], data)}
     if kind in CALLS:
         return _call(kind, data)
+    if kind == "artifact.created":
+        return {"name": data.get("given") or _NUMBERED.sub("", str(data.get("name"))), "role": data.get("role")}
     fields = _QUESTION.get(kind)
     found = dict(data) if fields is None else {name: data[name] for name in fields if name in data}
     if kind == "step.started" and data.get("adopts"):
@@ -106,12 +109,12 @@ def nameless(noun: str, found: Data) -> Data | None:
 def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:
     """Return what is the same for two values that are one in RFC 8785, and almost never for others."""
     found = _encoded(value)
-    if resolve is not None and has_references(found):
+    if b"$" in found and resolve is not None and has_references(found):
         value = resolve(value)
         found = _encoded(value)
     if b".0" in found:  # perhaps a float that is a whole number, which RFC 8785 writes as one
         found = encoded(value)
-    return found if len(found) <= _SHORT else hashlib.blake2b(found, digest_size=16).digest()
+    return found if len(found) <= _SHORT else blake2b(found, digest_size=16).digest()
 
 
 def _encoded(value: Any) -> bytes:
@@ -142,7 +145,7 @@ def _envelope(request: Any, data: Data) -> Any:
     if not isinstance(request, dict):
         return request
     found = {name: request[name] for name in _ENVELOPE if name in request}
-    if found.get("intent") == data.get("name"):
+    if "intent" in found and found["intent"] == data.get("name"):
         del found["intent"]
     payload = found.get("payload")
     if data.get("agent") is None and isinstance(payload, dict) and isinstance(argv := payload.get("argv"), list):

@@ -21,11 +21,14 @@ def whole(node: Node) -> int:
     waiting = [node]
     while waiting:
         one = waiting[-1]
-        missing = [child for child in one.children if child.whole is None]
+        missing = [child for child in one.children if child.whole is None and child.children]
         if missing:
             waiting += missing
             continue
         waiting.pop()
+        for child in one.children:
+            if child.whole is None:
+                child.whole = hash((child.question, child.status, child.answer, ()))
         one.whole = hash((one.question, one.status, one.answer, _contents(one)))
     assert node.whole is not None
     return node.whole
@@ -38,7 +41,7 @@ def inside(node: Node) -> Hashable:
 
 
 def _contents(node: Node) -> Hashable:
-    return tuple(sorted(child.whole or 0 for child in node.children)) if node.children else ()
+    return tuple(sorted([child.whole or 0 for child in node.children])) if node.children else ()
 
 
 def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:

@@ -143,8 +143,9 @@ class _Reading:
         self._side = Side()
         self._resolve, self._watch, self._ignored = resolve, watch, ignored
         self._known: dict[str, Node] = {}
-        self._open: dict[str, list[Node]] = {}
-        self._parents: list[str | None] = []  # of each node, as it says itself
+        self._open: dict[str, Node] = {}
+        self._around: dict[str, list[Node]] = {}  # what was open under the id of an open span
+        self._early: list[tuple[Node, str]] = []  # nodes that came before their parent, and its id
         self._begun_us: list[int] = []
         self._effects: list[tuple[str | None, str, str, int]] = []
         self._program: str | None = None  # the span of the program itself, that a launcher started
@@ -169,9 +170,11 @@ class _Reading:
     def _take(self, event: Event) -> None:
         kind = event.kind
         if kind in _CLOSES:
-            opened = self._open.get(event.span or "")
-            if opened:
-                self._close(opened.pop(), event)
+            opened = self._open.pop(event.span or "", None)
+            if opened is not None:
+                if self._around and (others := self._around.get(event.span or "")):
+                    self._open[event.span or ""] = others.pop()
+                self._close(opened, event)
             elif event.span is None or event.span != self._program:
                 self._node(event)
         elif kind in _CALLED or kind not in _LEFT_OUT:
@@ -212,11 +215,16 @@ class _Reading:
         self._side.nodes.append(node)
         if event.kind == "policy.checked" and event.data.get("by") == "policy":
             self._side.checks.append(node)
-        self._parents.append(event.parent)
+        if event.parent is not None:
+            node.parent = self._known.get(event.parent)
+            if node.parent is None:
+                self._early.append((node, event.parent))
         self._begun_us.append(event.elapsed_us)
         if opens and event.span is not None:
             self._known.setdefault(event.span, node)
-            self._open.setdefault(event.span, []).append(node)
+            if event.span in self._open:
+                self._around.setdefault(event.span, []).append(self._open[event.span])
+            self._open[event.span] = node
         return node
 
     def _asked(self, event: Event) -> Any:
@@ -282,16 +290,18 @@ class _Reading:
     def _nest(self) -> None:
         """Hang every node under its parent, as soon as all are known: what came from outside may come before it."""
         side = self._side
-        if side.root is None:
+        root = side.root
+        if root is None:
             return
-        in_order = True
-        for node, said in zip(side.nodes, self._parents, strict=True):
-            if node is not side.root:
-                found = self._known.get(said) if said is not None else None
-                node.parent = side.root if found is None or found is node else found
-                in_order = in_order and node.parent.number < node.number
-        if not in_order:  # a circle has at least one that comes before its parent
-            self._cut_circles(side.root)
+        for node, said in self._early:
+            node.parent = self._known.get(said)
+        after = any(node.parent is not None for node, _ in self._early)
+        for node in side.nodes:
+            if node.parent is None or node.parent is node:
+                node.parent = root
+        root.parent = None
+        if after:  # a circle has at least one that comes before its parent
+            self._cut_circles(root)
         for node in side.nodes:
             parent = node.parent
             if parent is not None:
@@ -301,7 +311,7 @@ class _Reading:
         for node in side.nodes if side.imported else ():
             node.children = sorted(node.children, key=lambda child: (child.start, child.seq))
         for span, which, lane, when in self._effects:
-            around = self._known.get(span or "") or side.root
+            around = self._known.get(span or "") or root
             if around.effects is _NOTHING:
                 around.effects = []
             around.effects.append((which, lane, when))

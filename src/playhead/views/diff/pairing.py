@@ -13,16 +13,16 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from playhead.views.alignment import aligned
+from playhead.views.alignment import aligned, balanced
 from playhead.views.diff import order
 from playhead.views.diff.likeness import alike, inside, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
+from playhead.views.diff.wrappers import opened, opened_by_question
 
 # Returns what a question means, where two that are written otherwise may mean the same; None where there is nothing.
 Meaning = Callable[[Node], Any]
 _CALLS = frozenset({"model", "tool", "mcp", "http", "process"})
-_WRAPPED_MIN = 0.5  # of what is in a span that was put around others
 
 
 class Pairing:
@@ -76,20 +76,21 @@ class Pairing:
         for one, other in order.checked_late(pairs, (left, right)):
             one.moved = other.moved = one.moved or "order"
 
-    def _rest(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str) -> None:
+    def _rest(self, lefts: list[Node], rights: list[Node], lane: str) -> None:
         """Pair siblings, beginning with what is sure: what was there once on each side. The others stand between."""
+        lefts, rights = opened(lefts, rights)
         again = self._once(lefts, rights, lambda node: node.question)
         if again:
             self._once(lefts, rights, whole)
         gaps = _Gaps(lefts, rights, lane, self._join)
         if again:
-            self._same(gaps)
-        if (inner := self._unwrapped(lefts, rights)) is not None:
+            gaps.align(whole)
+        if (inner := opened_by_question(lefts, rights)) is not None:
             gaps, again = _Gaps(*inner, lane, self._join), True
-            self._same(gaps)
+            gaps.align(whole)
         if again:
             gaps.align_by(alike)
-            gaps.align(lambda node: (node.question, node.lane))
+            gaps.align(lambda node: node.question)
             self._pair_by(*gaps.left_over(), lambda node: node.question, firm=gaps.firm())
         self._by_meaning(*gaps.left_over())
         gaps.align(lambda node: (node.kind, node.name, inside(node)) if _says_much(node) else None)
@@ -114,12 +115,6 @@ class Pairing:
                     self._join(one, other)
         return again
 
-    @staticmethod
-    def _same(gaps: _Gaps) -> None:
-        """Pair what is the same with all that is in it."""
-        gaps.align(lambda node: (whole(node), node.lane))
-        gaps.align(whole)
-
     def _pair_by(
         self,
         lefts: Iterable[Node],
@@ -142,29 +137,6 @@ class Pairing:
             pairs = [(one, other) for one, other in pairs if id(one) not in apart or whole(one) == whole(other)]
         for one, other in pairs:
             self._join(one, other)
-
-    def _unwrapped(self, lefts: Sequence[Node], rights: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
-        """Look into spans that were put around what stood here by itself.
-
-        Return the siblings with what is in such spans in their place; None where there is none.
-        """
-        if not any(node.children and node.mate is None for side in (lefts, rights) for node in side):
-            return None
-        nodes = [list(lefts), list(rights)]
-        found = False
-        for side in (0, 1):
-            here, there = (Counter(node.question for node in nodes[at] if node.mate is None) for at in (side, 1 - side))
-            at = 0
-            while there and at < len(nodes[side]):
-                node = nodes[side][at]
-                if node.mate is None and here[node.question] > there[node.question] and _is_around(node, there):
-                    node.moved, found = "wraps", True
-                    nodes[side][at : at + 1] = node.children  # which may have others in them
-                    here.update(child.question for child in node.children)
-                    here[node.question] -= 1
-                else:
-                    at += 1
-        return (nodes[0], nodes[1]) if found else None
 
     def _by_meaning(self, lefts: Sequence[Node], rights: Sequence[Node]) -> None:
         """Pair questions that are written otherwise and mean the same."""
@@ -217,19 +189,26 @@ class Pairing:
 
 
 class _Gaps:
-    """What has no mate yet, in the places between siblings that are paired and in order."""
+    """What has no mate yet, in the places between siblings of a lane that are paired and in order."""
 
     def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
         self._join, self._lefts = join, lefts
-        pairs = [(node, node.mate) for node in lefts if node.mate is not None]
-        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-        firm = [pair for pair in pairs if id(pair[0]) not in gone]
-        left, right = (
-            _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-            for side, nodes in enumerate((lefts, rights))
-        )
-        self._gaps = [(ones, right.get(place, [])) for place, ones in left.items()]
-        self._gaps += [([], others) for place, others in right.items() if place not in left]
+        self._gaps: list[tuple[list[Node], list[Node]]] = []
+        lanes: dict[str, tuple[list[Node], list[Node]]] = {}
+        for side, nodes in enumerate((lefts, rights)):
+            for node in nodes:
+                lanes.setdefault(node.lane, ([], []))[side].append(node)
+        self._several = len(lanes) > 1
+        for ones, others in lanes.values():
+            pairs = [(node, node.mate) for node in ones if node.mate is not None and node.mate.lane == node.lane]
+            gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
+            firm = [pair for pair in pairs if id(pair[0]) not in gone]
+            left, right = (
+                _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
+                for side, nodes in enumerate((ones, others))
+            )
+            self._gaps += [(nodes, right.get(place, [])) for place, nodes in left.items()]
+            self._gaps += [([], nodes) for place, nodes in right.items() if place not in left]
 
     def left_over(self) -> tuple[list[Node], list[Node]]:
         """Return what has no mate, of both sides."""
@@ -241,11 +220,11 @@ class _Gaps:
         return [(node, node.mate) for node in self._lefts if node.mate is not None]
 
     def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap."""
+        """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
         self.align_by(lambda ones, others: _aligned(ones, others, token), why)
 
     def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
-        """Pair what is found in a gap, in order; what is paired divides the gap."""
+        """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
         gaps = []
         for gap in self._gaps:
             ones, others = ([node for node in side if node.mate is None] for side in gap)
@@ -257,21 +236,26 @@ class _Gaps:
                 self._join(one, other, why)
             gaps += _divided(ones, others, pairs)
         self._gaps = gaps
+        if self._several:
+            for one, other in find(*self.left_over()):
+                self._join(one, other, why)
 
 
 def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
-    """Pair what has the same token, in order; None is nobody's."""
-    lefts, rights = ([(node, token(node)) for node in side] for side in (ones, others))
-    common = {found for _, found in lefts if found is not None} & {found for _, found in rights}
+    """Pair what has the same token, in order; None is nobody's.
+
+    Of equal ones those are paired that leave as many unpaired on both sides of them: these are then paired in turn.
+    """
+    tokens = [token(node) for node in ones], [token(node) for node in others]
+    common = {*tokens[0]}.intersection(tokens[1]) - {None}
     if not common:
         return []
-    lefts, rights = ([pair for pair in side if pair[1] in common] for side in (lefts, rights))
-    pairs = []
-    for block in aligned([found for _, found in lefts], [found for _, found in rights]):
+    lefts, rights = ([at for at, found in enumerate(side) if found in common] for side in tokens)
+    pairs: list[tuple[int, int]] = []
+    for block in aligned([tokens[0][at] for at in lefts], [tokens[1][at] for at in rights]):
         if block.same:
-            for step in range(block.left_end - block.left):
-                pairs.append((lefts[block.left + step][0], rights[block.right + step][0]))
-    return pairs
+            pairs += zip(lefts[block.left : block.left_end], rights[block.right : block.right_end], strict=True)
+    return [(ones[x], others[y]) for x, y in balanced(tokens, pairs)]
 
 
 def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
@@ -298,12 +282,6 @@ def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tu
             if id(node) not in firm:
                 found[place][side].append(node)
     return found
-
-
-def _is_around(node: Node, wanted: Counter[Hashable]) -> bool:
-    """Say whether a good part of what is in a span is looked for beside it."""
-    among = sum(wanted[child.question] > 0 for child in node.children)
-    return among > 0 and among >= _WRAPPED_MIN * len(node.children)
 
 
 def paired_children(left: Node) -> list[Pair]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views.points import mapping
+
 FORMAT = "playhead-report/1"
 
 
@@ -41,6 +43,11 @@ class Report:
             "diff": self.diff,
             "audit": self.audit,
         }
+
+
+def is_replay(verified: dict[str, Any]) -> bool:
+    """Say whether a run was compared with one that it replays."""
+    return "of" in mapping(verified.get("fidelity"))
 
 
 def outcome(diff: dict[str, Any]) -> str:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, outcome
+from playhead.views.report.contract import Report, ReportedRun, is_replay, outcome
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
+# GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
+# looks for is parted by a space without width.
+_LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
+_PARTED = "\\g<0>\u200b"
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
 def markdown_of(report: Report) -> str:
     """Return the report, with the summary first and long parts folded; a part that a comment cannot hold is named."""
     parts = {"runs": _runs(report.runs), "differences": [] if report.diff is None else _diff(report.diff)}
-    parts["audit"] = _audit(report.audit)
+    parts["audit"] = _audit(report.audit, [run.id for run in report.runs])
     parts |= {f"timeline of {run.id}": _timeline(run) for run in report.runs}
     told, room = ["## Playhead", ""], _limits.REPORT_COMMENT_CHARACTERS_MAX
     for name, lines in parts.items():
@@ -27,10 +32,10 @@ def markdown_of(report: Report) -> str:
 
 
 def _runs(runs: list[ReportedRun]) -> list[str]:
-    found = [
-        "| run | status | took | models | tools | tokens | cost | integrity | completeness |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    claims = ["integrity", "completeness"]
+    claims += ["fidelity"] if any(is_replay(run.verify) for run in runs) else []
+    columns = ["run", "status", "took", "models", "tools", "tokens", "cost", *claims]
+    found = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for run in runs:
         about = run.summary
         status = str(about.get("status"))
@@ -41,7 +46,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
                 _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
-                *(_m((run.verify.get(claim) or {}).get("verdict")) for claim in ("integrity", "completeness")),
+                *(_m(str((run.verify.get(claim) or {}).get("verdict")).replace("_", " ")) for claim in claims),
             ]) + " |"
         )  # fmt: skip
         if (error := text.error_line(about.get("error"))) is not None:
@@ -73,7 +78,7 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
     config = diff.get("config") or []
     if config:
-        found += ["", f"<details><summary>Ran with: {len(config)} differences</summary>", ""]
+        found += ["", f"<details><summary>Ran with: {text.several(len(config), 'difference')}</summary>", ""]
         found += [f"- {_code(_cut(one.get('path')))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
         found += ["", "</details>"]
     return found
@@ -90,16 +95,21 @@ def _place(one: dict[str, Any]) -> str:
     return f"event {seqs}: **{_m(one.get('type'))}** {path}{cause}"
 
 
-def _audit(audit: dict[str, Any]) -> list[str]:
+def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
     counts = {name: count for name, count in (audit.get("counts") or {}).items() if count}
     told = ", ".join(f"{count:,} {_m(name)}" for name, count in counts.items()) or "nothing was found"
     found = ["", f"### Audit: {told}", ""]
     worth = [one for one in audit.get("findings") or () if one.get("severity") in ("high", "medium")]
     if worth:
-        found += ["| rule | severity | event | what |", "|---|---|---|---|"]
+        sides = {run: side for run, side in zip(runs, ("left", "right"), strict=False) if len(runs) > 1}
+        several = len(runs) > 1 or any(one.get("run") not in runs for one in worth)
+        columns = ["rule", "severity", *(["run"] if several else []), "event", "what"]
+        found += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for one in worth[: _limits.REPORT_ROWS_SHORT]:
-            detail = _m(_cut(one.get("detail")))
-            found.append(f"| {_m(one.get('rule'))} | {_m(one.get('severity'))} | {_m(one.get('seq'))} | {detail} |")
+            run = str(one.get("run"))
+            cells = {**one, "run": sides.get(run, run if run not in runs else "this one"), "event": one.get("seq")}
+            cells["what"] = _cut(one.get("detail"))
+            found.append(f"| {' | '.join(_m(cells.get(name)) for name in columns)} |")
         if len(worth) > _limits.REPORT_ROWS_SHORT:
             found.append(f"\nand {len(worth) - _limits.REPORT_ROWS_SHORT:,} more")
     return found
@@ -107,7 +117,7 @@ def _audit(audit: dict[str, Any]) -> list[str]:
 
 def _timeline(run: ReportedRun) -> list[str]:
     rows = [row for row in run.timeline if not row.get("quiet")]
-    name = _m(run.summary.get("name") or run.id)
+    name = escape(_plain(run.summary.get("name") or run.id))
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
@@ -121,18 +131,16 @@ def _timeline(run: ReportedRun) -> list[str]:
     return [*found, "", "</details>"]
 
 
+def _plain(value: Any) -> str:
+    """Return a text in one line; nobody is mentioned by it, and nothing linked."""
+    told = "" if value is None else str(value)
+    return _LOOKED_FOR.sub(_PARTED, "".join(letter if letter.isprintable() else " " for letter in told))
+
+
 def _m(value: Any) -> str:
-    """Return a text in which Markdown and HTML see nothing special, in one line; nobody is mentioned by it."""
-    if value is None:
-        return ""
-    plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
-    return (
-        _SPECIAL.sub(r"\\\1", plain)
-        .replace("\\<", "&lt;")
-        .replace("\\>", "&gt;")
-        .replace("\\&", "&amp;")
-        .replace("\\@", "&#64;")
-    )
+    """Return a text in which Markdown and HTML see nothing special, in one line."""
+    told = _SPECIAL.sub(r"\\\1", _plain(value))
+    return told.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
 def _code(value: Any) -> str:

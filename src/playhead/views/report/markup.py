@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-_GOOD = frozenset({"ok", "intact", "complete", "allow", "self-consistent", "signed", "witnessed"})
-_BAD = frozenset({"error", "crashed", "broken", "missing", "deny", "high"})
+_GOOD = frozenset({"ok", "intact", "complete", "allow", "self-consistent", "signed", "witnessed", "faithful"})
+_BAD = frozenset({"error", "crashed", "broken", "missing", "deny", "high", "deviated"})
 _WARNING = frozenset({"cancelled", "running", "ask", "medium"})
 
 
@@ -39,6 +39,7 @@ def link(number: int, seq: Any) -> str:
 
 _UNSEEN = {
     code: f"\\u{code:04x}"
-    for code in (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F),
-                 *range(0x2066, 0x206A), 0xFEFF, *range(0xD800, 0xE000))
+    for code in (*range(9), *range(11, 32), *range(127, 160), 0xAD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F,
+                 *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xD800, 0xE000),
+                 *range(0xE0000, 0xE01F0))  # the last ones hide whole texts
 }  # fmt: skip

@@ -47,7 +47,7 @@ function check(id, lines, state = starting(id), end = lines.length) {
   return null;
 }
 // A text as it is shown: what cannot be seen, or would turn the letters around, is written out.
-function seen(text) { return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu,
+function seen(text) { return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e01ef}]/gu,
   letter => "\\u" + letter.codePointAt(0).toString(16).padStart(4, "0")); }
 function entry(line) {
   let fields = null;

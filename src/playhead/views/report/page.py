@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun
+from playhead.views.report.contract import Report, ReportedRun, is_replay
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
@@ -61,6 +61,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         badge("status", about.get("status")),
         badge("integrity", _verdict(verified, "integrity")),
         badge("completeness", _verdict(verified, "completeness")),
+        badge("fidelity", _verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
     error = text.error_line(about.get("error"))
@@ -71,6 +72,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error or ""), ("verified", (verified.get("integrity") or {}).get("message") or ""),
+        ("replay", _compared(mapping(verified.get("fidelity"))) if is_replay(verified) else ""),
     ]  # fmt: skip
     rows = "".join(f"<tr><th>{e(name)}</th><td>{e(value)}</td></tr>" for name, value in facts if value)
     rows += "".join(
@@ -83,6 +85,12 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         f"<section>{title}{''.join(badges)}<table>{rows}<tr><th>checked here</th>"
         f'<td id="checked-{number}" class="dim">a browser with scripts checks every line</td></tr></table></section>'
     )
+
+
+def _compared(fidelity: dict[str, Any]) -> str:
+    """Say of what it is a replay, and how it stands to that."""
+    found = mapping(fidelity.get("first")).get("text") or fidelity.get("claim") or fidelity.get("why")
+    return f"of {fidelity['of']}: {found}"
 
 
 def _value(value: Any) -> str:
