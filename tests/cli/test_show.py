@@ -558,3 +558,14 @@ def test_what_the_program_wrote_and_what_it_kept_are_json_where_that_is_asked_fo
         **told, "artifact": "patch.diff", "content": "-a\n+b\n"
     }  # fmt: skip
     assert ask("show", "@last", "--artifact", "image", "--json").json["content"] == {"$bytes": "/wA="}
+
+
+def test_the_next_steps_name_the_store_that_was_named(ask, sample, store, tmp_path, monkeypatch):
+    monkeypatch.delenv("PLAYHEAD_DIR")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    told = ask("show", "@last", "--store", str(store)).out.partition("\nnext  ")[2].splitlines()
+    for command in told:
+        words = shlex.split(command)[1:]
+        assert ask(*("3" if word == "SEQ" else word for word in words)).code == 0, command
+    assert len(told) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _artifact(found, args, out)
     args.at = event_at(found, args.at, args.step)
     if args.output is None and not args.raw and not args.reads and args.event is None and args.at is None:
-        return _timeline(found, args.run, args.limit, out)
+        return _timeline(found, args, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
     if args.output is not None:
         return _output(found, args.output, args.at, altered, out)
@@ -199,7 +200,8 @@ def _other_end(found: Run, event: Event) -> Event | None:
         return None
 
 
-def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
+def _timeline(found: Run, args: argparse.Namespace, out: Output) -> int:
+    given, limit = args.run, args.limit
     reader = RunReader(found.store, found.id)
     resolve = reader.readable
     timeline = Timeline(resolve, price_list_of(found.store), meaning_of)
@@ -222,7 +224,8 @@ def _timeline(found: Run, given: str, limit: int | None, out: Output) -> int:
             print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
             print_family(family(found), found.id, out)
-            _print_end(found, given, summary, status, resolve, ready, out)
+            _print_end(found, summary, status, resolve, out)
+            _print_next(found, args, _next(found, name_of(found, given), summary, status, ready), out)
         else:
             out.print(f"{found.id} has no events.")
     if altered is not None:
@@ -289,9 +292,7 @@ def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out:
         print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
 
 
-def _print_end(
-    found: Run, given: str, summary: Summary, status: str, resolve: Any, ready: Readiness, out: Output
-) -> None:
+def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Output) -> None:
     out.print()
     sign, style = symbol(status, out)
     flying = f"; in flight: {in_flight_text(summary)}" if summary.in_flight else ""
@@ -307,8 +308,13 @@ def _print_end(
         out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")
     if summary.output is not None:
         print_value(resolve(summary.output), out, _limits.SHOW_VALUE_CHARACTERS_MAX)
+
+
+def _print_next(found: Run, args: argparse.Namespace, commands: Iterator[str], out: Output) -> None:
     out.print()
-    for number, told in enumerate(_next(found, name_of(found, given), summary, status, ready)):
+    store = "" if args.store is None else f" --store {shlex.quote(args.store)}"
+    for number, command in enumerate(commands):
+        told = f"{command}{store}"
         if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
             told = with_short_ids(found.store.root, told)
         out.styled(("      " if number else "next  ", "dim"), told)
