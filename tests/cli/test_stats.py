@@ -12,6 +12,7 @@ from playhead.cli.chart import draw
 from playhead.cli.main import parser_of
 from playhead.cli.output import Output
 from playhead.cli.stats_text import table
+from playhead.store import layout
 from playhead.store.price_list import PriceList
 from playhead.views.sums import BY
 
@@ -221,3 +222,13 @@ def test_runs_without_a_name_fit_a_terminal_too(store):
     header, *rows = said.getvalue().splitlines()
     assert (header.split()[0], len(rows)) == ("run", 2)
     assert "name" not in header.split()
+
+
+def test_what_an_altered_run_took_is_told_with_a_warning(ask, store):
+    run = record(store, "third", ("known",))
+    path = layout.timeline(layout.run_dir(store, run))
+    path.write_bytes(path.read_bytes().replace(b'"input":1000000', b'"input":1000007'))
+    said = ask("stats", run, "--json")
+    assert (said.code, said.json["problem"]["code"]) == (3, "altered")
+    assert said.json["total"]["models"]["tokens_in"] == 1_000_007
+    assert "this record was altered" in ask("stats", run).err

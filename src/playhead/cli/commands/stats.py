@@ -13,7 +13,7 @@ from playhead.cli.arguments import add_run, store_root
 from playhead.cli.chart import draw
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
-from playhead.errors import UsageError
+from playhead.errors import Altered, UsageError
 from playhead.settings import load as load_settings
 from playhead.store.index_filter import RunFilter
 from playhead.store.price_list import INSTALL, PriceList
@@ -50,16 +50,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         args.run, args.chart = args.chart, _DRAW  # `--chart @last`
     _check(args, out)
     sold = PriceList(load_settings().prices, store_root(args.store))
-    found, names = _one(args) if args.run is not None else _many(args, sold, out)
+    found, names, altered = _one(args, out) if args.run is not None else (*_many(args, sold, out), None)
     if args.csv:
         _write_csv(found, out)
     elif out.json:
-        out.emit(found.as_dict())
+        problem = {} if altered is None else {"problem": altered.as_dict()["error"]}
+        out.emit({**found.as_dict(), **problem})
     elif names is not None:
         _print(found, names, args, out)
         if found.total.models is not None and found.total.models.unpriced and sold.is_empty:
             out.print(f"\nNo prices are installed:  {INSTALL}")
-    return 0
+    return 3 if altered else 0
 
 
 def _check(args: argparse.Namespace, out: Output) -> None:
@@ -73,11 +74,13 @@ def _check(args: argparse.Namespace, out: Output) -> None:
         raise UsageError("--limit is a number of groups, 0 for all")
 
 
-def _one(args: argparse.Namespace) -> tuple[Metrics, dict[str, str]]:
+def _one(args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:
     from playhead._api.reading import load
+    from playhead.cli.altered import warn_if_altered
 
     recorded = load(args.run, args.store)
-    return recorded.metrics(args.by).limited(args.limit), {recorded.id: recorded.name}
+    altered = warn_if_altered(recorded, args.run, out)
+    return recorded.metrics(args.by).limited(args.limit), {recorded.id: recorded.name}, altered
 
 
 def _many(args: argparse.Namespace, sold: PriceList, out: Output) -> tuple[Metrics, dict[str, str] | None]:
