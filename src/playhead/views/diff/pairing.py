@@ -13,8 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from playhead.views.alignment import aligned, balanced
+from playhead.views.alignment import aligned
 from playhead.views.diff import order
+from playhead.views.diff.gaps import Gaps
 from playhead.views.diff.likeness import alike, inside, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
@@ -87,11 +88,11 @@ class Pairing:
         again = self._once(lefts, rights, lambda node: node.question)
         if again:
             self._once(lefts, rights, whole)
-        gaps = _Gaps(lefts, rights, lane, self._join)
+        gaps = Gaps(lefts, rights, lane, self._join)
         if again:
             gaps.align(whole)
         if (inner := opened_by_question(lefts, rights)) is not None:
-            gaps, again = _Gaps(*inner, lane, self._join), True
+            gaps, again = Gaps(*inner, lane, self._join), True
             gaps.align(whole)
         if again:
             gaps.align_by(alike)
@@ -155,7 +156,7 @@ class Pairing:
         if means:
             self._pair_by(lefts, rights, lambda node: means.get(id(node)))
 
-    def _renamed(self, gaps: _Gaps) -> None:
+    def _renamed(self, gaps: Gaps) -> None:
         """Pair what was asked and answered the same under another name."""
         sides = gaps.left_over()
         names = [{(node.kind, node.name) for node in side} for side in sides]
@@ -191,102 +192,6 @@ class Pairing:
                 if others and not (sure and node.parent is not None and node.parent.mate is others[-1].parent):
                     self._join(node, others.pop(), "parent")
                     self._work()
-
-
-class _Gaps:
-    """What has no mate yet, in the places between siblings of a lane that are paired and in order."""
-
-    def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
-        self._join, self._lefts = join, lefts
-        self._gaps: list[tuple[list[Node], list[Node]]] = []
-        lanes: dict[str, tuple[list[Node], list[Node]]] = {}
-        for side, nodes in enumerate((lefts, rights)):
-            for node in nodes:
-                lanes.setdefault(node.lane, ([], []))[side].append(node)
-        self._several = len(lanes) > 1
-        for ones, others in lanes.values():
-            pairs = [(node, node.mate) for node in ones if node.mate is not None and node.mate.lane == node.lane]
-            gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-            firm = [pair for pair in pairs if id(pair[0]) not in gone]
-            left, right = (
-                _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-                for side, nodes in enumerate((ones, others))
-            )
-            self._gaps += [(nodes, right.get(place, [])) for place, nodes in left.items()]
-            self._gaps += [([], nodes) for place, nodes in right.items() if place not in left]
-
-    def left_over(self) -> tuple[list[Node], list[Node]]:
-        """Return what has no mate, of both sides."""
-        left, right = ([node for gap in self._gaps for node in gap[side] if node.mate is None] for side in (0, 1))
-        return left, right
-
-    def firm(self) -> list[Pair]:
-        """Return what is paired, of these siblings."""
-        return [(node, node.mate) for node in self._lefts if node.mate is not None]
-
-    def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
-        self.align_by(lambda ones, others: _aligned(ones, others, token), why)
-
-    def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
-        """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
-        gaps = []
-        for gap in self._gaps:
-            ones, others = ([node for node in side if node.mate is None] for side in gap)
-            pairs = find(ones, others) if ones and others else []
-            if not pairs:
-                gaps.append((ones, others))
-                continue
-            for one, other in pairs:
-                self._join(one, other, why)
-            gaps += _divided(ones, others, pairs)
-        self._gaps = gaps
-        if self._several:
-            for one, other in find(*self.left_over()):
-                self._join(one, other, why)
-
-
-def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
-    """Pair what has the same token, in order; None is nobody's.
-
-    Of equal ones those are paired that leave as many unpaired on both sides of them: these are then paired in turn.
-    """
-    tokens = [token(node) for node in ones], [token(node) for node in others]
-    common = {*tokens[0]}.intersection(tokens[1]) - {None}
-    if not common:
-        return []
-    lefts, rights = ([at for at, found in enumerate(side) if found in common] for side in tokens)
-    pairs: list[tuple[int, int]] = []
-    for block in aligned([tokens[0][at] for at in lefts], [tokens[1][at] for at in rights]):
-        if block.same:
-            pairs += zip(lefts[block.left : block.left_end], rights[block.right : block.right_end], strict=True)
-    return [(ones[x], others[y]) for x, y in balanced(tokens, pairs)]
-
-
-def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int, list[Node]]:
-    """Return what has no mate, by the last firm one before it."""
-    found: dict[int, list[Node]] = {}
-    place = -1
-    for node in nodes:
-        place = firm.get(id(node), place)
-        if node.mate is None:
-            found.setdefault(place, []).append(node)
-    return found
-
-
-def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tuple[list[Node], list[Node]]]:
-    """Return what lies between pairs, which are in order on both sides."""
-    found: list[tuple[list[Node], list[Node]]] = [([], [])]
-    for side, nodes in enumerate((ones, others)):
-        firm = {id(pair[side]): number for number, pair in enumerate(pairs, 1)}
-        place = 0
-        for node in nodes:
-            place = firm.get(id(node), place)
-            while place >= len(found):
-                found.append(([], []))
-            if id(node) not in firm:
-                found[place][side].append(node)
-    return found
 
 
 def _contents(node: Node) -> list[Node]:
