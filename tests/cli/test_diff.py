@@ -123,6 +123,17 @@ def test_the_outcome_says_why_one_of_the_runs_failed(ask, store):
         assert "right failed: " in (store / "report").read_text()
 
 
+def test_in_a_report_the_error_of_the_left_run_does_not_cut_the_table_apart(ask, store):
+    with contextlib.suppress(KeyError), playhead.record("shop", store=store):
+        price("pear")
+    right = shop(store)
+    ask("report", "@last~1", right, "--format", "md", "-o", str(store / "report"))
+    lines = (store / "report").read_text().splitlines()
+    table = [at for at, line in enumerate(lines) if line.startswith("|") and "`run" in line]
+    assert table[1] == table[0] + 1
+    assert lines[table[1] + 2].startswith("> `run")
+
+
 def test_tasks_that_were_cancelled_since_one_of_their_group_failed_follow(store):
     @playhead.tool
     async def fetch(number: int, fails: bool) -> int:

@@ -87,6 +87,22 @@ def test_calls_that_overlapped_and_ended_in_another_order_do_not_deviate(sibling
     assert both_ways(left, right) == []
 
 
+@pytest.mark.parametrize("same", [False, True])
+@given(st.permutations(range(5)), st.permutations(range(5)), st.integers(0, 4))
+@settings(max_examples=60)
+def test_of_calls_that_overlapped_the_one_that_asked_something_else_is_one_change(
+    same: bool, begun: list[int], ended: list[int], changed: int
+) -> None:
+    calls = [step("span", number=number // 2 if same else number, output=number // 2) for number in range(5)]
+    other = list(calls)
+    other[changed] = step("span", number=9, output=changed // 2)
+    left, right = (
+        run(together(*calls), tool("end")),
+        run(together(*(other[at] for at in begun), ends=ended), tool("end"), run="run_b"),
+    )
+    assert both_ways(left, right) == [("changed", "input_changed", "span")]
+
+
 def test_lanes_that_raced_do_not_deviate_even_where_their_calls_did_not_overlap() -> None:
     one, other = (tool(name, {}, name).on(lane) for name, lane in (("a", "0.1"), ("b", "0.2")))
     assert both_ways(run(one, other), run(other, one, run="run_b")) == []

@@ -13,8 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from playhead.views.alignment import aligned, balanced
+from playhead.views.alignment import aligned
 from playhead.views.diff import order
+from playhead.views.diff.gaps import Gaps
 from playhead.views.diff.kin import Kin, Values, called
 from playhead.views.diff.likeness import alike, inside, says_much, whole
 from playhead.views.diff.nodes import Node, Side
@@ -94,11 +95,11 @@ class Pairing:
         again = self._once(lefts, rights, lambda node: node.question)
         if again:
             self._once(lefts, rights, whole)
-        gaps = _Gaps(lefts, rights, lane, self._join)
+        gaps = Gaps(lefts, rights, lane, self._join)
         if again:
             gaps.align(whole)
         if (inner := opened_by_question(lefts, rights)) is not None:
-            gaps, again = _Gaps(*inner, lane, self._join), True
+            gaps, again = Gaps(*inner, lane, self._join), True
             gaps.align(whole)
         if again:
             gaps.align_by(alike)
@@ -165,7 +166,7 @@ class Pairing:
         if means:
             self._pair_by(lefts, rights, lambda node: means.get(id(node)))
 
-    def _akin(self, gaps: _Gaps) -> None:
+    def _akin(self, gaps: Gaps) -> None:
         """Pair calls by values that they alone have in common, where their place does not say which belong together."""
         pairs = self._kin.pairs(*gaps.unsure(), gaps.firm())
         for one, other in pairs:
@@ -173,7 +174,7 @@ class Pairing:
         if pairs:
             gaps.divide()
 
-    def _renamed(self, gaps: _Gaps) -> None:
+    def _renamed(self, gaps: Gaps) -> None:
         """Pair what was asked and answered the same under another name."""
         sides = gaps.left_over()
         names = [{(node.kind, node.name) for node in side} for side in sides]
@@ -209,121 +210,6 @@ class Pairing:
                 if others and not (sure and node.parent is not None and node.parent.mate is others[-1].parent):
                     self._join(node, others.pop(), "parent")
                     self._work()
-
-
-class _Gaps:
-    """What has no mate yet, in the places between siblings that are paired and in order: in each lane by itself."""
-
-    def __init__(self, lefts: Sequence[Node], rights: Sequence[Node], lane: str, join: Callable[..., None]) -> None:
-        self._join, self._lefts, self._rights, self._lane = join, lefts, rights, lane
-        self._several = any(node.lane != lefts[0].lane for nodes in (lefts, rights) for node in nodes)
-        self.divide()
-
-    def divide(self) -> None:
-        """Find the places between what is paired by now."""
-        lane, pairs = self._lane, self.firm()
-        gone = {id(pair[0]) for pair in order.moved(pairs, lane)}
-        firm = [pair for pair in pairs if id(pair[0]) not in gone]
-        left, right = (
-            _between(nodes, {id(pair[side]): number for number, pair in enumerate(firm)})
-            for side, nodes in enumerate((self._lefts, self._rights))
-        )
-        places = [*left, *(place for place in right if place not in left)]
-        self._gaps = [(left.get(place, []), right.get(place, []), _is_other(place, lane)) for place in places]
-
-    def unsure(self) -> tuple[list[Node], list[Node]]:
-        """Return what has no mate, where its place does not say which belong together."""
-        found: tuple[list[Node], list[Node]] = ([], [])
-        for ones, others, begins in self._gaps:
-            left, right = ([node for node in side if node.mate is None] for side in (ones, others))
-            if begins or _names(left) != _names(right):
-                found[0].extend(left)
-                found[1].extend(right)
-        return found
-
-    def left_over(self) -> tuple[list[Node], list[Node]]:
-        """Return what has no mate, of both sides."""
-        left = [node for ones, _, _ in self._gaps for node in ones if node.mate is None]
-        return left, [node for _, others, _ in self._gaps for node in others if node.mate is None]
-
-    def firm(self) -> list[Pair]:
-        """Return what is paired, of these siblings."""
-        return [(node, node.mate) for node in self._lefts if node.mate is not None]
-
-    def align(self, token: Callable[[Node], Hashable], why: str = "") -> None:
-        """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
-        self.align_by(lambda ones, others: _aligned(ones, others, token), why)
-
-    def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
-        """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
-        gaps = []
-        for lefts, rights, begins in self._gaps:
-            ones, others = ([node for node in side if node.mate is None] for side in (lefts, rights))
-            pairs = find(ones, others) if ones and others else []
-            for one, other in pairs:
-                self._join(one, other, why)
-            if pairs:
-                gaps += [(left, right, False) for left, right in _divided(ones, others, pairs)]
-            elif ones or others:
-                gaps.append((ones, others, begins))
-        self._gaps = gaps
-        if self._several:
-            for one, other in find(*self.left_over()):
-                if one.lane != other.lane:
-                    self._join(one, other, why)
-
-
-def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
-    """Pair what has the same token, in order; None is nobody's.
-
-    Of equal ones those are paired that leave as many unpaired on both sides of them: these are then paired in turn.
-    """
-    tokens = [token(node) for node in ones], [token(node) for node in others]
-    common = {*tokens[0]}.intersection(tokens[1]) - {None}
-    if not common:
-        return []
-    lefts, rights = ([at for at, found in enumerate(side) if found in common] for side in tokens)
-    pairs: list[tuple[int, int]] = []
-    for block in aligned([tokens[0][at] for at in lefts], [tokens[1][at] for at in rights]):
-        if block.same:
-            pairs += zip(lefts[block.left : block.left_end], rights[block.right : block.right_end], strict=True)
-    return [(ones[x], others[y]) for x, y in balanced(tokens, pairs)]
-
-
-def _between(nodes: Sequence[Node], firm: dict[int, int]) -> dict[int | str, list[Node]]:
-    """Return what has no mate, by the last firm one before it in its lane; by the lane where it begins."""
-    found: dict[int | str, list[Node]] = {}
-    last: dict[str, int | str] = {}
-    for node in nodes:
-        if node.mate is None:
-            found.setdefault(last.get(node.lane, node.lane), []).append(node)
-        elif (place := firm.get(id(node))) is not None:
-            last[node.lane] = place
-    return found
-
-
-def _names(nodes: list[Node]) -> Counter[Hashable]:
-    return Counter((node.kind, node.name) for node in nodes)
-
-
-def _is_other(place: int | str, lane: str) -> bool:
-    """Say whether a place is the beginning of another lane, whose name alone says that two are one."""
-    return isinstance(place, str) and place != lane
-
-
-def _divided(ones: list[Node], others: list[Node], pairs: list[Pair]) -> list[tuple[list[Node], list[Node]]]:
-    """Return what lies between pairs, which are in order on both sides."""
-    found: list[tuple[list[Node], list[Node]]] = [([], [])]
-    for side, nodes in enumerate((ones, others)):
-        firm = {id(pair[side]): number for number, pair in enumerate(pairs, 1)}
-        place = 0
-        for node in nodes:
-            place = firm.get(id(node), place)
-            while place >= len(found):
-                found.append(([], []))
-            if id(node) not in firm:
-                found[place][side].append(node)
-    return found
 
 
 def _contents(node: Node) -> list[Node]:

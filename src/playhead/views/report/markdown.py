@@ -36,6 +36,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
     claims += ["fidelity"] if any(is_replay(run.verify) for run in runs) else []
     columns = ["run", "status", "took", "models", "tools", "tokens", "cost", *claims]
     found = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    errors: list[str] = []  # below the table: a line between its rows would end it
     for run in runs:
         about = run.summary
         status = str(about.get("status"))
@@ -50,8 +51,9 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
             ]) + " |"
         )  # fmt: skip
         if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
-            found += ["", f"> {_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
-    return found
+            whose = f"`{run.id}`: " if len(runs) > 1 else ""
+            errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
+    return found + errors
 
 
 def _diff(diff: dict[str, Any]) -> list[str]:
