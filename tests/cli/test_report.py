@@ -84,6 +84,15 @@ def test_an_altered_run_is_reported_as_one(ask, sample, store):
     assert 'integrity: <b class="bad">broken</b>' in Path("a.html").read_text()
 
 
+def test_what_a_broken_chain_leaves_open_is_not_judged_in_every_form(ask, sample, store):
+    path = layout.timeline(layout.run_dir(store, sample))
+    path.write_bytes(path.read_bytes().replace(b"normalise", b"normalize"))
+    assert "completeness not judged" in ask("verify", sample).out
+    assert "| broken | not judged |" in ask("report", sample, "--format", "md").out
+    assert 'completeness: <b class="dim">not judged</b>' in ask("report", sample).out
+    assert ask("report", sample, "--json").json["runs"][0]["verify"]["completeness"]["verdict"] == "unfinished"
+
+
 def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample, store):
     path = layout.timeline(layout.run_dir(store, sample))
     lines = path.read_bytes().split(b"\n")

@@ -50,6 +50,15 @@ def is_replay(verified: dict[str, Any]) -> bool:
     return "of" in mapping(verified.get("fidelity"))
 
 
+def verdict(verified: dict[str, Any], claim: str) -> str | None:
+    """Return a verdict as people read it. What a broken chain leaves open is `unfinished` for scripts only."""
+    found = mapping(verified.get(claim))
+    told = found.get("verdict")
+    if str(found.get("detail") or "").startswith("not judged: "):
+        return "not judged"
+    return None if told is None else str(told).replace("_", " ")
+
+
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found; what could not be compared is never said to be the same."""
     if diff.get("identical") is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, failures, is_replay, outcome, said
+from playhead.views.report.contract import Report, ReportedRun, failures, is_replay, outcome, said, verdict
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
@@ -47,7 +47,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
                 _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
-                *(_m(str((run.verify.get(claim) or {}).get("verdict")).replace("_", " ")) for claim in claims),
+                *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"
         )  # fmt: skip
         if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):

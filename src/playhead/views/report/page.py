@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, is_replay
+from playhead.views.report.contract import Report, ReportedRun, is_replay, verdict
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
@@ -59,9 +59,9 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [])
     badges = [
         badge("status", about.get("status")),
-        badge("integrity", _verdict(verified, "integrity")),
-        badge("completeness", _verdict(verified, "completeness")),
-        badge("fidelity", _verdict(verified, "fidelity") if is_replay(verified) else None),
+        badge("integrity", verdict(verified, "integrity")),
+        badge("completeness", verdict(verified, "completeness")),
+        badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
     error = "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words"))))
@@ -222,11 +222,6 @@ def _of(run: ReportedRun, several: bool) -> str:
 
 def _name(run: ReportedRun) -> str:
     return str(run.summary.get("name") or run.id)
-
-
-def _verdict(verified: dict[str, Any], claim: str) -> Any:
-    found = verified.get(claim)
-    return found.get("verdict") if isinstance(found, dict) else None
 
 
 def _count(about: dict[str, Any], name: str) -> int:
