@@ -222,6 +222,16 @@ def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() 
     )
 
 
+def test_what_came_after_the_end_has_no_bar_and_does_not_stretch_the_others() -> None:
+    found = report(recorded())
+    bars = re.findall(r'<td class="when">(.*?)</td>', as_page(found))
+    assert all(bars)
+    run = found.runs[0]
+    run.timeline.append({"seq": run.summary["events"], "kind": "git.committed", "name": "", "at_us": 86_400_000_000})
+    run.summary |= {"events": run.summary["events"] + 1, "after": run.summary["after"] + 1}
+    assert re.findall(r'<td class="when">(.*?)</td>', as_page(found)) == [*bars, ""]
+
+
 def test_lines_that_are_left_out_are_counted() -> None:
     run = report(recorded(), events=3).runs[0]
     assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
