@@ -512,6 +512,41 @@ def test_what_is_ignored_is_not_compared() -> None:
         diffed(left, right, ignore=["output"])
 
 
+@pytest.mark.parametrize(
+    ("ignore", "left_over"),
+    [
+        ("/files_read/~1tmp~1a", ["/files_read/~1tmp~1b", "/git/commit"]),
+        ("/files_read//tmp/a", ["/files_read/~1tmp~1b", "/git/commit"]),
+        ("/files_read//tmp", ["/git/commit"]),
+        ("/files_read//tmp/*", ["/git/commit"]),
+        ("/files_read/*", ["/git/commit"]),
+        ("/files_read", ["/git/commit"]),
+        ("/*/commit", ["/files_read/~1tmp~1a", "/files_read/~1tmp~1b"]),
+        ("/files_read/tmp", ["/files_read/~1tmp~1a", "/files_read/~1tmp~1b", "/git/commit"]),
+    ],
+)
+def test_what_is_ignored_is_not_told_of_the_setting_either(ignore: str, left_over: list[str]) -> None:
+    def reading(digest: str) -> list[dict[str, Any]]:
+        reads = [{"of": "open", "values": [{"path": f"/tmp/{name}", "digest": digest} for name in "ab"]}]
+        return run(Part("ambient.read", {"reads": reads}), git={"commit": digest})
+
+    for ones in (("1", "2"), ("2", "1")):
+        found = diffed(*map(reading, ones), ignore=[ignore])
+        assert sorted(change.path for change in found.config) == left_over
+
+
+def test_many_differences_in_the_setting_keep_the_names_of_their_parts() -> None:
+    def reading(digest: str) -> list[dict[str, Any]]:
+        groups = [
+            {"of": of, "values": [{"path": f"{at}.py", "digest": digest} for at in range(30)]}
+            for of in ("open", "import")
+        ]
+        return run(Part("ambient.read", {"reads": groups}))
+
+    paths = [change.path for change in diffed(reading("1"), reading("2")).config]
+    assert (len(paths), "/code/0.py" in paths, "/files_read/29.py" in paths) == (60, True, True)
+
+
 def test_numbers_that_are_the_same_are_no_difference_and_true_is_not_one() -> None:
     assert both_ways(run(tool("a", {}, [1, 2.0])), run(tool("a", {}, [1.0, 2]), run="run_b")) == []
     assert both_ways(run(tool("a", {}, 1)), run(tool("a", {}, True), run="run_b")) == [

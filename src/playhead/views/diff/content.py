@@ -166,6 +166,19 @@ def _envelope(request: Any, data: Data) -> Any:
     return found
 
 
+def covers(ignored: Sequence[str], pointer: str) -> bool:
+    """Say whether a difference lies at a path that is ignored, which may be spelled as the diff prints it."""
+    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer[1:].split("/")]
+    path = list(ignored)
+    while len(path) > 1 and path[-1] == "*":  # all that is in something is as much as itself
+        path.pop()
+    ways = ((path, names), ("/".join(path).split("/"), "/".join(names).split("/")))
+    return any(
+        len(steps) <= len(there) and all(step in ("*", name) for step, name in zip(steps, there, strict=False))
+        for steps, there in ways
+    )
+
+
 def without(value: Any, path: Sequence[str]) -> Any:
     """Return a value without what is at a path; `*` stands for any name."""
     if not path or not isinstance(value, (dict, list)):

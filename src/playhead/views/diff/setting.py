@@ -5,18 +5,36 @@ These explain why two runs differ, and are none of the differences themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.views.diff.content import ResolveValue
+from playhead.views.difference import Change, changes
 from playhead.views.points import mapping
 from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
 
+_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST_SHOWN = 12
 _GIT = ("branch", "commit", "dirty", "remote")
 _TOOLS = ("functions", "tools")
 _GIVEN = frozenset({*TALK, *SYSTEM, *_TOOLS, "metadata", "model", "previous_response_id", "user"})
+
+
+def brief(value: Any) -> Any:
+    """Return a digest by its beginning, and anything else as it is."""
+    return f"{value[:_DIGEST_SHOWN]}…" if isinstance(value, str) and _DIGEST.fullmatch(value) else value
+
+
+def differing(left: dict[str, Any], right: dict[str, Any]) -> list[Change]:
+    """Return in what two settings differ, each part by itself: also where the parts together have many changes."""
+    found: list[Change] = []
+    for name in [*left, *(name for name in right if name not in left)]:
+        ones = ({name: side[name]} if name in side else {} for side in (left, right))
+        found += changes(*ones)
+    return found
 
 
 class Setting:

@@ -89,6 +89,10 @@ class Source:
             value = content.without(value, path)
         return value
 
+    def is_ignored(self, pointer: str) -> bool:
+        """Say whether a difference is at a place that is not to be compared."""
+        return any(content.covers(path, pointer) for path in self._paths)
+
     def meaning(self, node: Node) -> Any:
         """Return a question without ids, and without what the user calls volatile; None where that leaves all of it."""
         if node.kind != "model" and not self._paths and not self._normalisers:

@@ -72,6 +72,12 @@ def outcome(diff: dict[str, Any]) -> str:
     )
 
 
+def before(diff: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the first deviation of all, where the headline is a later one."""
+    first, headline = next(iter(diff.get("deviations") or ()), None), diff.get("headline")
+    return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
+
+
 def said(deviation: dict[str, Any]) -> str:
     """Say what was asked and what came of it, of what only one of the runs has."""
     asked, answered = (str(deviation.get(name) or "") for name in ("asked", "answered"))
