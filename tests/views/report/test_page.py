@@ -281,6 +281,17 @@ def test_markdown_lists_what_follows_too_as_far_as_there_is_room() -> None:
     assert "1,001 deviations, 1,000 of them follow" in told
 
 
+def test_markdown_says_how_many_fields_and_what_else_it_leaves_out() -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    changes = [{"path": f"/{at}", "left": 1, "right": 2} for at in range(5)]
+    found.diff["deviations"] = [{"type": "changed", "path": "a", "cause": "output_changed", "changes": changes}]
+    found.diff["not_compared"] = [{"side": "left", "seq": at, "why": "gone"} for at in range(60)]
+    told = as_markdown(found)
+    assert "  - `/2`: `1` → `2`\n  - and 2 more fields\n" in told
+    assert "left, event 49: gone\n- and 10 more\n" in told
+
+
 def test_what_differs_before_the_headline_is_said_in_each_form() -> None:
     found = report(recorded(), recorded("other"))
     assert found.diff is not None

@@ -18,6 +18,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # looks for is parted by a space without width.
 _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
 _PARTED = "\\g<0>\u200b"
+_FIELDS_MAX = 3  # that are shown of what differs at one place
 _SEVERE = ("high", "medium")  # what is listed of an audit
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
@@ -76,6 +77,7 @@ def _diff(diff: dict[str, Any]) -> list[str]:
         for one in missed[: _limits.REPORT_ROWS_SHORT]:
             why = _m(_cut(one.get("why")))
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
+        found += _more(len(missed))
     return found
 
 
@@ -103,7 +105,9 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
         if id(one) in shown:
             found.append(f"- {_place(one)}")
             changes = [] if one.get("cause") == "follows" else one.get("changes") or []
-            found += [f"  - {_change(change)}" for change in changes[:3]]
+            found += [f"  - {_change(change)}" for change in changes[:_FIELDS_MAX]]
+            if (more := len(changes) - _FIELDS_MAX) > 0:
+                found.append(f"  - and {text.several(more, 'more field')}")
     return found + _more(len(deviations))
 
 
