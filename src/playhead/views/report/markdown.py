@@ -15,6 +15,8 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # looks for is parted by a space without width.
 _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
 _PARTED = "\\g<0>\u200b"
+_VALUE_CHARACTERS = 60  # of a side of a field that differs
+_CHANGED_LINES = 6  # of a patch
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
@@ -70,8 +72,7 @@ def _diff(diff: dict[str, Any]) -> list[str]:
     for one in origins[: _limits.REPORT_ROWS_SHORT]:
         found.append(f"- {_place(one)}")
         for change in (one.get("changes") or [])[:3]:
-            was, now = (text.short(change[side], 60) if side in change else "" for side in ("left", "right"))
-            found.append(f"  - {_code(_cut(change.get('path') or '/'))}: {_code(was)} → {_code(now)}")
+            found.append(f"  - {_code(_cut(change.get('path') or '/'))}: {_change(change)}")
     if len(origins) > _limits.REPORT_ROWS_SHORT:
         found.append(f"- and {len(origins) - _limits.REPORT_ROWS_SHORT:,} more")
     if missed := diff.get("not_compared") or []:
@@ -85,6 +86,17 @@ def _diff(diff: dict[str, Any]) -> list[str]:
         found += [f"- {_code(_cut(one.get('path')))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
         found += ["", "</details>"]
     return found
+
+
+def _change(change: dict[str, Any]) -> str:
+    """Return both sides of a field; of texts that are too long for that, the words or lines that differ."""
+    sides = [change.get(side) for side in ("left", "right")]
+    if any(type(side) is str and len(side) > _VALUE_CHARACTERS for side in sides):
+        differ = [line for line in change.get("lines") or () if line[:1] in "+-"][:_CHANGED_LINES]
+        if differ or change.get("words"):
+            return " ".join(_code(_cut(line)) for line in differ or [change["words"]])
+    was, now = (text.short(change[side], _VALUE_CHARACTERS) if side in change else "" for side in ("left", "right"))
+    return f"{_code(was)} → {_code(now)}"
 
 
 def _cut(value: Any) -> str:
