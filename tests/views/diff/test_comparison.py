@@ -578,6 +578,16 @@ def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_
     ]
 
 
+def test_two_times_that_nobody_knows_are_not_said_to_be_the_same() -> None:
+    crashed = [run(tool("a"), note("no time"), unfinished(tool("b")), run=name) for name in ("run_a", "run_b")]
+    found = diffed(*crashed, durations=True)
+    assert found.identical
+    assert found.durations is not None
+    assert [(one["name"], one["left_us"], one["right_us"], one["unknown"]) for one in found.durations] == [
+        ("b", None, None, True)
+    ]
+
+
 def test_what_cannot_be_compared_is_an_error_and_never_no_difference() -> None:
     with pytest.raises(NotComparable, match="the right run has no beginning"):
         diffed(run(tool("a")), [])
