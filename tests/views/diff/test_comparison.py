@@ -39,6 +39,7 @@ INSERTED = {
 
 def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tuple[str, str | None, str]]:
     """Compare, check that the other way round mirrors it, and return what differs."""
+    options = {"durations": True, **options}
     found, mirror = diffed(left, right, **options), diffed(right, left, **options)
     turned = {"added": "removed", "removed": "added"}
     assert [
@@ -47,7 +48,23 @@ def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tup
     ] == [(one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations]
     for one, other in zip(found.deviations, mirror.deviations, strict=True):
         assert [change.mirrored() for change in other.changes] == one.changes
+    assert [change.mirrored() for change in mirror.config] == found.config
+    times = ("left_us", "right_us", "left_seq", "right_seq", "unknown")  # path and name are those of the left one
+    assert [turned_round(one, times) for one in mirror.durations or ()] == [
+        {name: one[name] for name in times} for one in found.durations or ()
+    ]
+    assert turned_round(mirror.failures) == found.failures
+    for name, one in found.metrics.items():
+        assert {side: mirror.metrics[name][side] for side in ("left", "right")} == turned_round(one, ("left", "right"))
+    assert (mirror.output_differs, mirror.identical) == (found.output_differs, found.identical)
     return told(found)
+
+
+def turned_round(one: dict[str, Any], names: Any = None) -> dict[str, Any]:
+    """Return something that has fields of both sides with the sides exchanged."""
+    sides = {"left": "right", "right": "left", "left_us": "right_us", "right_us": "left_us",
+             "left_seq": "right_seq", "right_seq": "left_seq"}  # fmt: skip
+    return {name: one[sides.get(name, name)] for name in names or one}
 
 
 @pytest.mark.parametrize("name", INSERTED)
@@ -576,6 +593,14 @@ def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_
         ("a", False),
         ("b", True),
     ]
+
+
+def test_the_longer_time_is_on_its_side_whichever_run_is_named_first() -> None:
+    slow, quick = (step("s", *(note(str(number)) for number in range(count))) for count in (40, 2))
+    for name in ("run_b", "run_c", "run_d", "run_e"):  # of which some come before the other
+        found = diffed(run(slow), run(quick, run=name), durations=True).durations
+        assert [(one["left_us"], one["right_us"]) for one in found or () if one["kind"] == "step"] == [(41_000, 3_000)]
+        both_ways(run(slow), run(quick, run=name))
 
 
 def test_two_times_that_nobody_knows_are_not_said_to_be_the_same() -> None:
