@@ -211,6 +211,14 @@ def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
 
     left, right = run(*body("ok", "ok", "ok")), run(*body("error", "cancelled", "cancelled"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "follows", "follows"]
+    # The first that failed is in its own lane, the second one is not.
+    lanes = ("0.1", "0.2", "0.1")
+    ones = [[tool("fetch", {"n": number}, "x", status=status).on(lane) for number, (status, lane) in
+             enumerate(zip(statuses, lanes, strict=True))]
+            for statuses in (("ok", "ok", "ok"), ("error", "error", "cancelled"))]  # fmt: skip
+    left, right = run(together(*ones[0])), run(together(*ones[1]), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed", "follows"]
+    left = run(*body("ok", "ok", "ok"))
     # Nobody failed before it: it was cancelled for a reason of its own.
     right = run(*body("cancelled", "ok", "error"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
