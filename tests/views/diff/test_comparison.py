@@ -568,6 +568,20 @@ def test_the_setting_is_told_beside_and_is_no_deviation() -> None:
     }
 
 
+def test_files_of_two_folders_are_compared_as_they_are_called_in_them() -> None:
+    def ran(folder: str, digest: str, name: str) -> list[Event]:
+        def read(of: str, file: str, digest: str) -> dict[str, Any]:
+            return {"of": of, "values": [{"path": f"{folder}/{file}", "digest": digest}]}
+
+        reads = [read("import", "agent.py", "1"), read("open", "prices.json", digest)]
+        entrypoint = {"argv": ["python", "agent.py"], "cwd": folder, "file": f"{folder}/agent.py"}
+        body = (Part("ambient.read", {"reads": reads}), effect(f"{folder}/out.txt"))
+        return run(*body, run=name, entrypoint=entrypoint)
+
+    found = diffed(ran("/home/ada/agent", "2", "run_a"), ran("/home/ci/work", "3", "run_b"))
+    assert [change.path for change in found.config] == ["/entrypoint/cwd", "/files_read/prices.json"]
+
+
 def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
     def story(temperature: float, prompt: str, model_name: str) -> list[Any]:
         request = {
