@@ -582,6 +582,17 @@ def test_files_of_two_folders_are_compared_as_they_are_called_in_them() -> None:
     assert [change.path for change in found.config] == ["/entrypoint/cwd", "/files_read/prices.json"]
 
 
+def test_what_a_policy_decided_is_the_same_in_another_folder_and_after_another_time() -> None:
+    def ran(folder: str, name: str, rule: str) -> list[Event]:
+        about = {"by": "policy", "decision": "deny", "capability": "fs.write", "resource": f"{folder}/out.txt"}
+        late = {"rule": rule, "reason": f"1.{len(folder)} of 1 seconds are used"}
+        return run(Part("policy.checked", {**about, **late}), run=name, entrypoint={"cwd": folder})
+
+    assert both_ways(ran("/home/ada", "run_a", "limit"), ran("/home/ci/work", "run_b", "limit")) == []
+    other = ran("/home/ci/work", "run_b", "default")
+    assert both_ways(ran("/home/ada", "run_a", "limit"), other) == [("changed", "output_changed", "fs.write")]
+
+
 def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
     def story(temperature: float, prompt: str, model_name: str) -> list[Any]:
         request = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.views.diff.content import ResolveValue
+from playhead.views.diff.content import ResolveValue, folder_of
 from playhead.views.points import mapping
 from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
 
@@ -75,8 +75,7 @@ class Setting:
         entry, sdk = mapping(data.get("entrypoint")), mapping(data.get("sdk"))
         git, policy = mapping(data.get("git")), mapping(data.get("policy"))
         environment = {**mapping(data.get("environment"))}
-        if isinstance(folder := entry.get("cwd"), str) and folder.strip("/"):
-            self._folder = f"{folder.rstrip('/')}/"
+        self._folder = folder_of(data)
         if isinstance(file := entry.get("file"), str):
             entry = {**entry, "file": self._named(file)}
         environment.pop("hash_seed", None)  # another one each time, unless somebody set it
