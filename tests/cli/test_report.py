@@ -29,6 +29,15 @@ def test_two_runs_are_compared(ask, store):
     assert "### Differences" in ask("report", *runs, "--format", "md").out
 
 
+def test_what_is_ignored_of_two_runs_is_ignored_in_their_report(ask, store):
+    runs = [record_sample(store), record_sample(store, issue=7)]
+    assert "the final output differs" in ask("report", *runs, "--format", "md").out
+    assert "the final output differs" not in ask("report", *runs, "--ignore", "/output", "--format", "md").out
+    found = ask("report", *runs, "--ignore", "/output", "--json").json["diff"]
+    assert {**found, "problem": None} == ask("diff", *runs, "--ignore", "/output", "--json").json
+    assert ask("report", *runs, "--ignore", "input").code == 2
+
+
 def test_its_data_is_what_the_other_commands_say(ask, store):
     runs = [record_sample(store), record_sample(store, issue=7)]
     found = ask("report", *runs, "--json").json

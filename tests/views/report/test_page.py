@@ -249,6 +249,16 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 6, 10), line
 
 
+def test_in_markdown_long_texts_say_which_words_differ_and_patches_which_lines() -> None:
+    patch = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n kept and kept and kept and kept and kept\n-was\n+{}\n"
+    long = "the same words " * 20
+    told = []
+    for left, right in ((f"{long}were {long}", f"{long}are {long}"), (patch.format("one"), patch.format("two"))):
+        told.append(as_markdown(report(recorded(left), recorded(right))))
+    assert "[-were-] {+are+}" in told[0]
+    assert "`-+one` `++two`" in told[1]
+
+
 def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
     name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
     told = as_markdown(report(recorded(name=name)))

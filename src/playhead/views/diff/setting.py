@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.views.diff.content import ResolveValue
+from playhead.views.diff.content import ResolveValue, folder_of
 from playhead.views.difference import Change, changes
 from playhead.views.points import mapping
 from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
@@ -43,6 +43,7 @@ class Setting:
     def __init__(self, resolve: ResolveValue) -> None:
         self._resolve = resolve
         self._started: dict[str, Any] = {}
+        self._folder = ""  # in which the run began, with a slash
         self._models: dict[str, None] = {}
         self._prompts: dict[str, None] = {}
         self._tools: dict[str, None] = {}
@@ -64,13 +65,13 @@ class Setting:
             case "model.invoked":
                 self._asked(data)
             case "effect.observed":
-                self._effects.setdefault(str(data.get("what")), {}).setdefault(str(data.get("target")))
+                self._effects.setdefault(str(data.get("what")), {}).setdefault(self._named(str(data.get("target"))))
             case "ambient.read":
                 self._read(data)
             case "run.finished":
                 for file in self._listed(data.get("files")):
                     if isinstance(path := file.get("path"), str):
-                        self._written[path] = file.get("digest") or file.get("size")
+                        self._written[self._named(path)] = file.get("digest") or file.get("size")
 
     def found(self) -> dict[str, Any]:
         """Return what was collected; what is empty is left out."""
@@ -92,6 +93,9 @@ class Setting:
         entry, sdk = mapping(data.get("entrypoint")), mapping(data.get("sdk"))
         git, policy = mapping(data.get("git")), mapping(data.get("policy"))
         environment = {**mapping(data.get("environment"))}
+        self._folder = folder_of(data)
+        if isinstance(file := entry.get("file"), str):
+            entry = {**entry, "file": self._named(file)}
         environment.pop("hash_seed", None)  # another one each time, unless somebody set it
         return {
             "name": data.get("name"),
@@ -145,7 +149,11 @@ class Setting:
             elif (found := {"import": self._code, "open": self._files}.get(str(group.get("of")))) is not None:
                 for value in self._listed(group.get("values")):
                     if isinstance(path := value.get("path"), str):
-                        found.setdefault(path, value.get("digest") or value.get("size"))
+                        found.setdefault(self._named(path), value.get("digest") or value.get("size"))
+
+    def _named(self, path: str) -> str:
+        """Return a path as it is called in the folder of the run: two runs of a program may be of two folders."""
+        return path.removeprefix(self._folder)
 
     def _listed(self, value: Any) -> Iterator[dict[str, Any]]:
         """Yield the objects of a list, each as it was."""

@@ -100,7 +100,7 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return None
-        found: Any = content.meant(event.kind, content.question(event.kind, event.data))
+        found: Any = content.meant(event.kind, self._question(event))
         if self._normalisers and event.kind in ASKED:
             name, value = ASKED[event.kind](event.data)
             if self._normalisers.concerned(event.kind, name):
@@ -112,8 +112,11 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return None
-        rest = content.nameless(node.kind, content.question(event.kind, event.data))
+        rest = content.nameless(node.kind, self._question(event))
         return None if rest is None else content.digest(self.ignored(rest))
+
+    def _question(self, event: Event) -> dict[str, Any]:
+        return content.question(event.kind, event.data, self.side.folder)
 
     def values(self, node: Node) -> dict[str, Hashable]:
         """Return the single values of a question, without names of what is asked."""
@@ -127,7 +130,7 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return {}
-        found: dict[str, Any] = self.ignored(content.meant(event.kind, content.question(event.kind, event.data)))
+        found: dict[str, Any] = self.ignored(content.meant(event.kind, self._question(event)))
         return found
 
     def answered(self, node: Node) -> dict[str, Any]:

@@ -20,6 +20,8 @@ _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGN
 _PARTED = "\\g<0>\u200b"
 _FIELDS_MAX = 3  # that are shown of what differs at one place
 _SEVERE = ("high", "medium")  # what is listed of an audit
+_VALUE_CHARACTERS = 60  # of a side of a field that differs
+_CHANGED_LINES = 6  # of a patch
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
@@ -112,8 +114,17 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
 
 
 def _change(change: dict[str, Any]) -> str:
-    was, now = (_code(text.short(change[side], 60)) if side in change else "nothing" for side in ("left", "right"))
-    return f"{_code(_cut(change.get('path') or '/'))}: {was} → {now}"
+    """Return a field and both its sides; of texts that are too long for that, the words or lines that differ."""
+    path = _code(_cut(change.get("path") or "/"))
+    if any(isinstance(change.get(side), str) and len(change[side]) > _VALUE_CHARACTERS for side in ("left", "right")):
+        differ = [line for line in change.get("lines") or () if line[:1] in "+-"][:_CHANGED_LINES]
+        if differ or change.get("words"):
+            return f"{path}: {' '.join(_code(_cut(line)) for line in differ or [change['words']])}"
+    was, now = (
+        _code(text.short(change[side], _VALUE_CHARACTERS)) if side in change else "nothing"
+        for side in ("left", "right")
+    )
+    return f"{path}: {was} → {now}"
 
 
 def _setting(change: dict[str, Any]) -> dict[str, Any]:
