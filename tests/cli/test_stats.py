@@ -85,6 +85,7 @@ def test_one_run_is_added_up_by_itself_and_says_what_a_playback_of_it_saves(ask,
     assert {group["name"]: group["steps"]["retries"] for group in whole["groups"]} == {"answer": 0, "look": 1}
     assert playhead.load("second").metrics("step").as_dict() == whole
     assert "saves   about $6.40 each time it is played back or replayed exactly\n" in ask("stats", "second").out
+    assert "saves   about $6.40 + unknown each time" in ask("stats", "first").out
     assert whole["total"]["models"]["cost"] == pytest.approx(6.4)
 
 

@@ -29,6 +29,7 @@ def summary(found: Metrics) -> list[tuple[str, str]]:
     facts += [("tools", _tools(tools)), ("steps", _steps(steps)), ("saved", _saved(runs, models, tools))]
     if found.run is not None and models.cost and not models.saved.calls:
         about = prices.told(models.cost, []).removesuffix(", estimated")
+        about += f" + {_UNKNOWN}" if models.unpriced or models.without_usage else ""
         facts.append(("saves", f"{about} each time it is played back or replayed exactly"))
     return [(label, told) for label, told in facts if told]
 
