@@ -43,8 +43,8 @@ SIDEWAYS = {
 
 PUBLIC = [
     "AskedAlone", "Audit", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "Finding", "InFlight", "Moment", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
-    "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
-    "add_secret", "agent", "artifact", "audit", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "resume", "runs", "stats", "step",
+    "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Report", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
+    "add_secret", "agent", "artifact", "audit", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "report", "resume", "runs", "stats", "step",
     "tool", "uninstall", "unwrap", "verify", "wrap",
 ]  # fmt: skip
 
@@ -232,7 +232,22 @@ def test_the_verbs_an_agent_uses_load_no_terminal_and_no_client() -> None:
     names = [
         name
         for name in PUBLIC
-        if name not in ("Run", "audit", "diff", "find", "fork", "load", "replay", "resume", "runs", "stats", "verify")
+        if name
+        not in (
+            "Report",
+            "Run",
+            "audit",
+            "diff",
+            "find",
+            "fork",
+            "load",
+            "replay",
+            "report",
+            "resume",
+            "runs",
+            "stats",
+            "verify",
+        )
     ]
     loaded = _loaded_by("import playhead\n" + "\n".join(f"playhead.{name}" for name in names))
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         uninstall,
     )
     from playhead._api.replaying import fork, replay, resume
+    from playhead._api.reporting import Report, report
     from playhead._api.verifying import verify
     from playhead.capture.clients.wrapping import unwrap, wrap
     from playhead.capture.guard import RecordingWarning
@@ -86,6 +87,7 @@ _WHERE = {
     "RecordingWarning": "playhead.capture.guard",
     "Repeated": "playhead.replay.models.times",
     "ReplayHashMismatch": "playhead.errors",
+    "Report": "playhead._api.reporting",
     "Rerun": "playhead.replay.onwards",
     "Run": "playhead._api.reading",
     "RunNotFound": "playhead.errors",
@@ -95,6 +97,7 @@ _WHERE = {
     "diff": "playhead._api.comparing",
     "fork": "playhead._api.replaying",
     "replay": "playhead._api.replaying",
+    "report": "playhead._api.reporting",
     "resume": "playhead._api.replaying",
     "add_secret": "playhead._api.recording",
     "agent": "playhead._api.recording",
@@ -142,6 +145,7 @@ __all__ = [
     "Repeated",
     "ReplayHashMismatch",
     "Replayed",
+    "Report",
     "Rerun",
     "Run",
     "RunNotFound",
@@ -163,6 +167,7 @@ __all__ = [
     "note",
     "record",
     "replay",
+    "report",
     "resume",
     "runs",
     "stats",

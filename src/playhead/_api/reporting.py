@@ -19,12 +19,29 @@ from playhead.event.envelope import Event
 from playhead.store import presence
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
-from playhead.views.report.contract import Report, ReportedRun
+from playhead.views.report import contract
+from playhead.views.report.contract import ReportedRun
 from playhead.views.report.markdown import markdown_of
 from playhead.views.report.page import page_of
 from playhead.views.timeline import Timeline, window
 
 _RESOLVED = ("request", "agent", "git", "ci", "environment", "origin", "tags", "error", "output", "metadata")
+
+
+class Report(contract.Report):
+    """A report, and the forms that it can be written in."""
+
+    def html(self) -> str:
+        """Return one page that holds everything."""
+        style, script = (
+            resources.files("playhead.views.report").joinpath(name).read_text("utf-8")
+            for name in ("page.css", "page.js")
+        )
+        return page_of(self, style, script)
+
+    def markdown(self) -> str:
+        """Return text for a pull request."""
+        return markdown_of(self)
 
 
 def report(
@@ -46,19 +63,6 @@ def report(
         audit=audit_all(runs, together=False).as_dict(),  # a run and its baseline did nothing twice
         diff=compared,
     )
-
-
-def as_page(found: Report) -> str:
-    """Return a report as one page that holds everything."""
-    style, script = (
-        resources.files("playhead.views.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")
-    )
-    return page_of(found, style, script)
-
-
-def as_markdown(found: Report) -> str:
-    """Return a report as text for a pull request."""
-    return markdown_of(found)
 
 
 def _reported(run: Run, events: int) -> ReportedRun:

@@ -13,7 +13,7 @@ from py_mini_racer import MiniRacer
 
 import playhead
 from playhead import _limits
-from playhead._api.reporting import as_markdown, as_page, report
+from playhead._api.reporting import report
 from playhead.views.report.markup import e
 
 HOSTILE = (
@@ -71,7 +71,7 @@ def checked(engine: Any, run: dict[str, Any]) -> Any:
 
 def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
     left, right = recorded(), recorded("other")
-    page = as_page(report(left, right))
+    page = report(left, right).html()
     tags = Tags(page).found
     for tag, attributes in tags:
         assert tag not in ("img", "link", "iframe", "object", "embed", "form", "base", "video", "audio")
@@ -95,7 +95,7 @@ def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
 
 
 def test_what_an_agent_said_is_not_acted_on() -> None:
-    page = as_page(report(recorded()))
+    page = report(recorded()).html()
     assert "alert(1)</script>" not in page
     assert "<img" not in page
     assert "\u202e" not in page.partition('id="data">')[0]
@@ -104,7 +104,7 @@ def test_what_an_agent_said_is_not_acted_on() -> None:
 
 
 def test_the_page_checks_every_line_itself(engine: Any) -> None:
-    run = data_of(as_page(report(recorded())))["runs"][0]
+    run = data_of(report(recorded()).html())["runs"][0]
     assert checked(engine, run) is None
     for seq in range(len(run["lines"])):
         line = run["lines"][seq]
@@ -122,7 +122,7 @@ def test_the_page_hashes_as_everybody_does(engine: Any, text: str) -> None:
 
 
 def test_the_page_checks_in_slices_as_it_does_at_once(engine: Any) -> None:
-    run = data_of(as_page(report(recorded())))["runs"][0]
+    run = data_of(report(recorded()).html())["runs"][0]
     lines = [*run["lines"][:4], run["lines"][4].replace("seq", "sec"), *run["lines"][5:]]
     for given, found in ((run["lines"], [None] * 3), (lines, [None, None, 4])):
         engine.eval(f"var given = {json.dumps(given)}, state = starting({json.dumps(run['id'])})")
@@ -157,7 +157,7 @@ def test_a_page_of_many_events_does_not_grow_with_their_elements() -> None:
     with playhead.record("many") as run:
         for number in range(300):
             playhead.note(f"note {number}")
-    page = as_page(report(str(run.id), events=0))
+    page = report(str(run.id), events=0).html()
     assert page.count("note 299") < 4  # in the data, and in the timeline
     assert len(data_of(page)["runs"][0]["lines"]) > 300
 
@@ -166,7 +166,7 @@ def test_what_was_not_compared_is_said_wherever_two_runs_are() -> None:
     found = report(recorded(), recorded())
     assert found.diff is not None
     found.diff |= {"identical": None, "not_compared": [{"side": "right", "seq": 3, "why": "no <such> content"}]}
-    page, told = as_page(found), as_markdown(found)
+    page, told = found.html(), found.markdown()
     assert "Could not tell" in page
     assert (
         'Not compared: 1</h3><table><tr><td>right</td><td><a href="#e1-3">3</a></td><td>no &lt;such&gt; content' in page
@@ -187,35 +187,35 @@ def test_nothing_a_number_and_a_text_do_not_look_the_same(change: dict[str, Any]
     found = report(recorded(), recorded("other"))
     assert found.diff is not None
     found.diff["deviations"] = [{"type": "changed", "changes": [change]}]
-    assert shown in as_page(found)
+    assert shown in found.html()
 
 
 def test_a_run_that_was_invalidated_says_so_on_top() -> None:
     run = recorded()
-    assert "invalidated" not in as_page(report(run)).partition("Timeline")[0].partition("<body>")[2]
+    assert "invalidated" not in report(run).html().partition("Timeline")[0].partition("<body>")[2]
     playhead.load(run).invalidate("a wrong key")
-    assert "<th>invalidated</th><td>" in as_page(report(run))
+    assert "<th>invalidated</th><td>" in report(run).html()
 
 
 def test_findings_of_several_runs_say_whose_they_are_and_lead_to_their_event() -> None:
     left, right = recorded(), recorded("other")
     found = report(left, right)
     found.audit["findings"] = [{"run": right, "rule": "write", "severity": "high", "seq": 5, "detail": "wrote"}]
-    assert '<td>right</td><td class="number"><a href="#e1-5">5</a></td><td>wrote</td>' in as_page(found)
+    assert '<td>right</td><td class="number"><a href="#e1-5">5</a></td><td>wrote</td>' in found.html()
     alone = report(left)
     alone.audit["findings"] = found.audit["findings"]  # as of a Python that the run started
-    assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in as_page(alone)
+    assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in alone.html()
 
 
 def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() -> None:
     left, right = recorded(), recorded("other")
-    one, both = as_markdown(report(left)), as_markdown(report(left, right))
+    one, both = report(left).markdown(), report(left, right).markdown()
     assert "| rule | severity | event | what |" in one
     assert "| rule | severity | run | event | what |" in both
     assert [len(re.findall(rf"\| {side} \| \d+ \|", both)) > 0 for side in ("left", "right")] == [True, True]
     found = report(left)
     found.audit["findings"].append({"rule": "net", "severity": "high", "run": right, "seq": 3, "detail": "x"})
-    told = as_markdown(found)
+    told = found.markdown()
     assert (f"| net | high | {right.replace('_', chr(92) + '_')} | 3 | x |" in told, "| this one |" in told) == (
         True,
         True,
@@ -224,12 +224,12 @@ def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() 
 
 def test_what_came_after_the_end_has_no_bar_and_does_not_stretch_the_others() -> None:
     found = report(recorded())
-    bars = re.findall(r'<td class="when">(.*?)</td>', as_page(found))
+    bars = re.findall(r'<td class="when">(.*?)</td>', found.html())
     assert all(bars)
     run = found.runs[0]
     run.timeline.append({"seq": run.summary["events"], "kind": "git.committed", "name": "", "at_us": 86_400_000_000})
     run.summary |= {"events": run.summary["events"] + 1, "after": run.summary["after"] + 1}
-    assert re.findall(r'<td class="when">(.*?)</td>', as_page(found)) == [*bars, ""]
+    assert re.findall(r'<td class="when">(.*?)</td>', found.html()) == [*bars, ""]
 
 
 def test_lines_that_are_left_out_are_counted() -> None:
@@ -239,7 +239,7 @@ def test_lines_that_are_left_out_are_counted() -> None:
 
 def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
     left, right = recorded(), recorded("other")
-    told = as_markdown(report(left, right))
+    told = report(left, right).markdown()
     assert "### Differences: the final output differs" in told
     assert "<script>" not in told
     assert "<img" not in told
@@ -254,14 +254,14 @@ def test_in_markdown_long_texts_say_which_words_differ_and_patches_which_lines()
     long = "the same words " * 20
     told = []
     for left, right in ((f"{long}were {long}", f"{long}are {long}"), (patch.format("one"), patch.format("two"))):
-        told.append(as_markdown(report(recorded(left), recorded(right))))
+        told.append(report(recorded(left), recorded(right)).markdown())
     assert "[-were-] {+are+}" in told[0]
     assert "`-+one` `++two`" in told[1]
 
 
 def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
     name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
-    told = as_markdown(report(recorded(name=name)))
+    told = report(recorded(name=name)).markdown()
     # As GitHub sees it once it is HTML: without backslashes and entities, which do not keep it from anything.
     seen = re.sub(r"\\([^\w\s])", r"\1", html.unescape(told))
     assert seen.count(name.replace("@", "@\u200b")[:8]) == 2
@@ -280,11 +280,11 @@ def test_markdown_lists_what_follows_too_as_far_as_there_is_room() -> None:
     assert found.diff is not None
     origin = {"type": "changed", "path": "agent / z", "cause": "output_changed", "changes": []}
     found.diff["deviations"] = [following("delete", 3), origin]
-    told = as_markdown(found)
+    told = found.markdown()
     line = '- event – → 3: **added** agent / delete\\(path="delete"\\) → deleted, follows\n- event – → –: **changed** agent / z'
     assert line in told
     found.diff["deviations"] = [following(f"call {at}", at) for at in range(1000)] + [origin]
-    told = as_markdown(found)
+    told = found.markdown()
     assert told.partition("1,001 deviations")[2].count("**added**") == _limits.REPORT_ROWS_SHORT - 1
     assert f"- and {1001 - _limits.REPORT_ROWS_SHORT} more" in told
     assert "agent / z" in told
@@ -297,7 +297,7 @@ def test_markdown_says_how_many_fields_and_what_else_it_leaves_out() -> None:
     changes = [{"path": f"/{at}", "left": 1, "right": 2} for at in range(5)]
     found.diff["deviations"] = [{"type": "changed", "path": "a", "cause": "output_changed", "changes": changes}]
     found.diff["not_compared"] = [{"side": "left", "seq": at, "why": "gone"} for at in range(60)]
-    told = as_markdown(found)
+    told = found.markdown()
     assert "  - `/2`: `1` → `2`\n  - and 2 more fields\n" in told
     assert "left, event 49: gone\n- and 10 more\n" in told
 
@@ -305,11 +305,11 @@ def test_markdown_says_how_many_fields_and_what_else_it_leaves_out() -> None:
 def test_what_differs_before_the_headline_is_said_in_each_form() -> None:
     found = report(recorded(), recorded("other"))
     assert found.diff is not None
-    assert "Before:" not in as_markdown(found) + as_page(found)
+    assert "Before:" not in found.markdown() + found.html()
     first = {"type": "changed", "path": "agent / asked", "cause": "input_changed", "left_seq": 0, "right_seq": 0}
     found.diff["deviations"] = [first, *found.diff["deviations"]]
-    assert "\nBefore: event 0 → 0: **changed** agent / asked, input changed\n" in as_markdown(found)
-    assert "<p>Before: " in as_page(found)
+    assert "\nBefore: event 0 → 0: **changed** agent / asked, input changed\n" in found.markdown()
+    assert "<p>Before: " in found.html()
 
 
 def test_what_two_runs_ran_with_has_its_values_and_names_files_as_they_are_called() -> None:
@@ -319,7 +319,7 @@ def test_what_two_runs_ran_with_has_its_values_and_names_files_as_they_are_calle
         {"path": "/files_read/~1tmp~1a", "right": "ab" * 32},
         {"path": "/git/dirty", "left": None, "right": True},
     ]
-    told, page = as_markdown(found), as_page(found)
+    told, page = found.markdown(), found.html()
     assert '- `/files_read//tmp/a`: nothing → `"abababababab…"`\n- `/git/dirty`: `null` → `true`' in told
     assert "<code>/files_read//tmp/a</code>" in page
 
@@ -331,32 +331,32 @@ def test_markdown_says_which_findings_it_leaves_out() -> None:
     )
     found.audit |= {"findings": [low, low, {**low, "severity": "info"}], "counts": {"write": 3}}
     left_out = "2 of low, 1 of info severity: these are in the page."
-    assert f"### Audit: 3 write\n\n{left_out}\n" in as_markdown(found)
+    assert f"### Audit: 3 write\n\n{left_out}\n" in found.markdown()
     found.audit["findings"].append(high)
-    assert f"| write | high | 1 | x |\n\n{left_out}\n" in as_markdown(found)
+    assert f"| write | high | 1 | x |\n\n{left_out}\n" in found.markdown()
     found.audit["findings"] = [high]
-    assert "in the page." not in as_markdown(found)
+    assert "in the page." not in found.markdown()
 
 
 def test_what_a_model_answered_is_in_the_timeline_of_both_forms() -> None:
     with playhead.record("agent") as run, playhead.model_call(provider="openai", model="m", request="q") as call:
         call.respond({"choices": [{"message": {"role": "assistant", "content": "forty two"}}]})
     found = report(str(run.id))
-    assert "forty two" in as_page(found).partition('id="metrics"')[0]
-    assert "forty two" in as_markdown(found)
+    assert "forty two" in found.html().partition('id="metrics"')[0]
+    assert "forty two" in found.markdown()
 
 
 def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = report(recorded(), recorded("other"))
-    whole = as_markdown(found)
+    whole = found.markdown()
     assert "would not fit" not in whole
     assert found.diff is not None
     change = {"path": "/" + "long/" * 1000, "left": "a" * 1000, "right": "b" * 1000}
     one = {"type": "changed", "path": "p" * 1000, "cause": "input_changed", "changes": [change] * 3}
     found.diff["deviations"], found.diff["config"] = [one] * 1000, [change] * 1000
-    assert len(as_markdown(found)) < 65_536
+    assert len(found.markdown()) < 65_536
     monkeypatch.setattr(_limits, "REPORT_COMMENT_CHARACTERS_MAX", 2000)
-    told = as_markdown(found)
+    told = found.markdown()
     assert len(told) < 2500
     assert "The differences would not fit into a comment" in told
     assert found.runs[0].id in told

@@ -38,14 +38,18 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if len(args.runs) > 2:
         raise UsageError("a report is of one run, or of two", hint="`playhead report LEFT RIGHT -o report.html`.")
-    from playhead._api.reporting import as_markdown, as_page, report  # here: for --help it is not needed
+    from playhead._api.reporting import Report, report  # here: for --help it is not needed
 
     form = _form(args, out)
     found = [load(name, args.store) for name in args.runs]
     altered = [warn_if_altered(one, name, out) for one, name in zip(found, args.runs, strict=True)]
     with out.progress(None, "reporting"):
         made = report(*found, events=args.events, ignore=args.ignore)
-        told = {"html": as_page, "md": as_markdown}[form](made) if form != "json" else to_json(made.as_dict()) + "\n"
+        told = (
+            {"html": Report.html, "md": Report.markdown}[form](made)
+            if form != "json"
+            else to_json(made.as_dict()) + "\n"
+        )
     if args.output in (None, "-"):
         out.emit(made.as_dict()) if form == "json" else out.write_bytes(told.encode("utf-8", "replace"))
     else:
