@@ -48,6 +48,11 @@ class Fact:
     silent: bool = True  # it did not say its tokens
     cost: float | None = None  # as the provider said it
 
+    @property
+    def is_free(self) -> bool:
+        """Say whether a call failed without having used a token."""
+        return self.status == "error" and self.cost is None and not (self.used.tokens_in or self.used.tokens_out)
+
     def charge(self, bill: Bill) -> None:
         """Add what a call of a model cost to a bill."""
         bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost)
@@ -123,12 +128,15 @@ class Facts:
     def bill(self, prices: Prices | None, *, taped: bool = False) -> Bill:
         """Add up what models were paid; with `taped` also what would have been for what a tape answered.
 
-        An exact replay has nothing else, and so is billed as the run that it replays.
+        Where a tape answered all of it, that is nothing.
         """
         bill = Bill(prices)
-        for fact in self.finish():
-            if fact.kind == "model" and (taped or fact.taped is not True or self.mode == "exact"):
-                fact.charge(bill)
+        asked = [fact for fact in self.finish() if fact.kind == "model"]
+        paid = [fact for fact in asked if taped or fact.taped is not True]
+        for fact in paid:
+            fact.charge(bill)
+        if asked and not paid:
+            bill.amount = 0.0
         return bill
 
     def step_of(self, fact: Fact) -> str | None:
