@@ -17,6 +17,7 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING
 from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices, Used
+from playhead.views.retries import Retries
 
 COUNT_MAX = 2**53  # as in the index: nobody has counted as many
 REFUSED = "playhead.errors.DeviationError"  # the error of a call that nobody answered: a replay did not let it out
@@ -34,12 +35,14 @@ class Fact:
     span: str
     parent: str | None
     name: str | None
+    lane: str | None = None
+    key: str | None = None
     at_us: int | None = None  # since 1970
     began_us: int = 0
     ended: bool = False
     took_us: int | None = None  # None too where nobody saw it
     status: str | None = None
-    attempt: int = 1
+    again: bool = False  # after it had failed
     refused: bool = False
     taped: bool | None = None  # answered from a tape; None where nobody says
     provider: str | None = None
@@ -74,6 +77,7 @@ class Facts:
         self._ended_us: int | None = None
         self._open: dict[tuple[str, str], list[Fact]] = {}
         self._known: dict[str, Fact] = {}  # by span
+        self._retries = Retries()
         self._reported = 0  # facts that a report tells of, from the first on
         self._live: set[str] = set()
 
@@ -96,6 +100,7 @@ class Facts:
             ended = self._open.pop((event.kind, event.span), [])
             for fact in ended:
                 _end(fact, event, data)
+                self._retries.ended(fact)
             return ended
         return []
 
@@ -177,13 +182,14 @@ class Facts:
     def _begin(self, event: Event, span: str, data: dict[str, Any]) -> None:
         kind = event.kind.partition(".")[0]
         name = data.get({"model": "model", "mcp": "method"}.get(kind, "name"))
-        fact = Fact(kind, span, event.parent, _text(name), began_us=event.elapsed_us)
-        fact.attempt = _count(data.get("attempt")) or 1
+        fact = Fact(kind, span, event.parent, _text(name), event.lane, event.key, began_us=event.elapsed_us)
+        attempt = _count(data.get("attempt")) or 1
         if kind == "model":
             fact.provider, fact.model = _text(data.get("provider")), fact.name
             fact.at_us = None if self._started_us is None else self._started_us + event.elapsed_us
         elif kind == "step" and data.get("adopts") is True:
             self._asked(data)
+        fact.again = self._retries.began(fact, attempt)
         self.all.append(fact)
         self._known.setdefault(span, fact)
         self._open.setdefault((OPENING_TO_CLOSING[event.kind], span), []).append(fact)

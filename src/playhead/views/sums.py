@@ -39,7 +39,6 @@ class ModelRow(NamedTuple):
     calls: int
     errors: int
     open: int
-    retries: int
     silent: int
     refused: int
     took_us: int
@@ -143,7 +142,6 @@ class ModelSums:
         self.tokens_reasoning += used.reasoning
         self.errors += row.errors
         self.open += row.open
-        self.retries += row.retries
         self.ms += row.took_us / MILLI
 
 
