@@ -177,6 +177,8 @@ def test_tokens_and_costs_of_which_nobody_said_anything_are_unknown_and_not_noth
         said = ask("stats", *arguments).out
         assert "tokens 0 in" not in said
         assert "cost    unknown; 1 call did not say its tokens\n" in said
+    listed = {line.split()[1]: line.split()[-1] for line in ask("ls").out.splitlines()}
+    assert (listed["silent"], listed["mute"], listed["second"]) == ("$10.00+", "?", "$6.40")
     assert ask("stats", "mute", "--chart", "tokens").out.splitlines()[-1].split() == ["quiet", "unknown"]
 
 

@@ -18,6 +18,7 @@ from playhead.store.reader import RunReader
 from playhead.views.metrics import metrics_of
 from playhead.views.prices import DAY_US
 from playhead.views.sums import BY, Metrics
+from playhead.views.timeline import Timeline as ViewedTimeline
 
 # One model whose price changes within a run, one with a price for long input, one that nobody knows.
 TERMS: dict[str, list[dict[str, Any]]] = {
@@ -68,8 +69,9 @@ NAMES = st.sampled_from(["timely", "nightly", "long", "free", None, "", 5])
 COUNTS = st.sampled_from([None, 0, 7, 999, 1001, 10**12, 2**60, -1, "x"])
 STATUSES = st.sampled_from(["ok", "ok", "error", "cancelled", None])
 ERRORS = st.sampled_from(
-    [None, {"type": "playhead.errors.DeviationError", "message": "no"}, {"type": "E", "message": "m"}]
-)
+    [None, {"type": "playhead.errors.DeviationError", "message": "no"}, {"type": "E", "message": "m"},
+     {"type": "httpx.ReadTimeout", "message": "m"}, "Timeout: m"]
+)  # fmt: skip
 
 
 @st.composite
@@ -88,7 +90,8 @@ def runs(draw: st.DrawFn) -> tuple[str | None, list[tuple[str, dict[str, Any], d
             kind, span = opened.pop(chance.randrange(len(opened)))
             usage = {name: draw(COUNTS) for name in ("input", "output", "cached", "reasoning")}
             data = {"status": draw(STATUSES), "error": draw(ERRORS), "usage": usage, "model": draw(NAMES),
-                    "cost": chance.choice([None, None, 0.25]), "inferred": chance.random() < 0.2}  # fmt: skip
+                    "cost": chance.choice([None, None, 0.25]), "inferred": chance.random() < 0.2,
+                    "http": chance.choice([None, {"status": 200}, {"status": 429}, {"status": "x"}, {}])}  # fmt: skip
             closing = {
                 "model": "model.responded",
                 "tool": "tool.returned",
@@ -100,7 +103,8 @@ def runs(draw: st.DrawFn) -> tuple[str | None, list[tuple[str, dict[str, Any], d
             span = str(number)
             opening = {"model": "model.invoked", "tool": "tool.called", "step": "step.started", "http": "http.sent"}
             data = {"name": chance.choice(["a", "b"]), "model": draw(NAMES), "provider": chance.choice(["p", None]),
-                    "attempt": chance.choice([1, 1, 2, 3, "x"])}  # fmt: skip
+                    "attempt": chance.choice([1, 1, 2, 3, "x"]),
+                    "operation": chance.choice(["chat", "chat", "count_tokens", 5])}  # fmt: skip
             where = {"span": span, "parent": chance.choice(spans), "lane": chance.choice(["0", "0", "0.1"]),
                      "key": chance.choice([None, "k1:a", "k1:a", "k1:b"])}  # fmt: skip
             events.append((opening[kind], data, where))
@@ -127,6 +131,7 @@ def test_one_run_comes_to_the_same_from_its_events_and_from_the_index(
         spent = of_one(root, run.id, "run").total.models
         assert spent is not None
         assert same([bill.amount, sorted(bill.unpriced)], [spent.cost, sorted(spent.unpriced)])
+        assert bill.silent == spent.without_usage
 
 
 def filled(root: Path) -> list[Timeline]:
@@ -269,6 +274,43 @@ def test_a_question_is_asked_again_after_it_had_failed_from_wherever_that_is(roo
     run.call("model.invoked", {"provider": "another"}, "model.responded", {"status": "ok"}, key="k1:c")
     run.call("model.invoked", {"attempt": 2}, "model.responded", {"status": "ok"}, key="k1:d")
     assert retries(root, run.finish(), "models") == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"),
+    [
+        ({"status": "ok"}, True),
+        ({"status": "ok", "usage": {"input": 0}}, False),
+        ({"status": "cancelled", "error": {"type": "asyncio.exceptions.CancelledError"}}, True),
+        ({"status": "error", "http": {"status": 200}, "error": {"type": "httpx.RemoteProtocolError"}}, True),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ReadTimeout"}}, True),
+        ({"status": "error", "error": {"type": "TimeoutError"}}, True),
+        (None, True),  # without an end
+        ({"status": "error", "http": {"status": 429}, "error": {"type": "HTTPStatus"}}, False),
+        ({"status": "error", "http": {"status": 504}, "error": {"type": "HTTPStatus"}}, False),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ConnectError"}}, False),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ConnectTimeout"}}, False),
+        ({"status": "error", "error": {"type": "playhead.errors.PolicyDenied"}}, False),
+    ],
+)
+def test_what_may_have_been_billed_is_unknown_and_never_nothing(
+    root: Path, answer: dict[str, Any] | None, unknown: bool
+) -> None:
+    run = Timeline(root, 1).add("model.invoked", {"operation": "chat"}, span="a")
+    if answer is not None:
+        run.add("model.responded", answer, span="a")
+    run.add("model.invoked", {"operation": "count_tokens"}, span="b").add("model.responded", answer or {}, span="b")
+    run.finish()
+    events = list(RunReader(FileStore(root), run.id).events())
+    with Index(root) as index:
+        found = stats_of(index, "model", RunFilter(), sold).total.models
+        bill = costs_of(index, [run.id], sold)[run.id]
+    alone = of_one(root, run.id, "model").total.models
+    assert found is not None
+    assert alone is not None
+    told = answer is None or "error" in answer or "usage" in answer  # else nobody recorded an answer
+    shown = ViewedTimeline().take_all(events).finish().calls_without_usage if told else int(unknown)
+    assert {found.without_usage, alone.without_usage, bill.silent, shown} == {int(unknown)}
 
 
 def test_a_question_asked_several_times_at_once_is_asked_once_more_only_after_one_failed(root: Path) -> None:

@@ -73,7 +73,6 @@ class MetricsQuery:
             *(f"c.tokens_in > {size}" for size in sorted(tokens)),
         ]
         keys = ["c.provider", "c.model", "c.taped IS 1", "c.cost IS NULL", *apart]
-        silent = "c.status = 'ok' AND c.tokens_in IS NULL AND c.tokens_out IS NULL"
         columns = [
             *keys[:3],
             f"max({moment})",
@@ -82,7 +81,7 @@ class MetricsQuery:
             _times("c.tokens_in > 0 OR c.tokens_out > 0"),
             "sum(c.cost)",
             "count(*)",
-            *map(_times, (_FAILED, _OPEN, silent, _REFUSED)),
+            *map(_times, (_FAILED, _OPEN, "c.silent", _REFUSED)),
             _sum(_TOOK),
         ]
         return self._groups("calls", columns, "c.kind = 'model'", keys, kind="model", timely=moment != "NULL")

@@ -15,6 +15,7 @@ import orjson
 from playhead._clock import moment_us
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING
+from playhead.event.usage import is_silent, is_talk
 from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices, Used
 from playhead.views.retries import Retries
@@ -48,17 +49,18 @@ class Fact:
     provider: str | None = None
     model: str | None = None  # as the provider named it, else as it was asked for
     used: Used = _NOTHING
-    silent: bool = True  # it did not say its tokens
+    silent: bool = True  # nobody knows what it used
     cost: float | None = None  # as the provider said it
 
     @property
     def is_free(self) -> bool:
         """Say whether a call failed without having used a token."""
-        return self.status == "error" and self.cost is None and not (self.used.tokens_in or self.used.tokens_out)
+        used = self.cost is not None or self.used.tokens_in or self.used.tokens_out
+        return self.status == "error" and not (used or self.silent)
 
     def charge(self, bill: Bill) -> None:
         """Add what a call of a model cost to a bill."""
-        bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost)
+        bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost, silent=int(self.silent))
 
 
 class Facts:
@@ -186,6 +188,7 @@ class Facts:
         attempt = _count(data.get("attempt")) or 1
         if kind == "model":
             fact.provider, fact.model = _text(data.get("provider")), fact.name
+            fact.silent = is_talk(data.get("operation"))
             fact.at_us = None if self._started_us is None else self._started_us + event.elapsed_us
         elif kind == "step" and data.get("adopts") is True:
             self._asked(data)
@@ -208,7 +211,7 @@ def _end(fact: Fact, event: Event, data: dict[str, Any]) -> None:
     usage = mapping(data.get("usage"))
     counted = [_count(usage.get(name)) for name in ("input", "output", "cached", "reasoning")]
     fact.used = Used(*(amount or 0 for amount in counted))
-    fact.silent = counted[0] is None and counted[1] is None
+    fact.silent = fact.silent and is_silent(data, counted[0] is not None or counted[1] is not None)
     cost = data.get("cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= COUNT_MAX:
         fact.cost = float(cost)

@@ -67,7 +67,7 @@ def _model_row(group: str | None, fact: Fact) -> ModelRow:
         calls=1,
         errors=fact.status == "error",
         open=not fact.ended,
-        silent=fact.status == "ok" and fact.silent,
+        silent=fact.silent,
         refused=fact.refused,
         took_us=fact.took_us or 0,
     )
