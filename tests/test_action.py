@@ -110,6 +110,20 @@ def test_what_cannot_be_compared_fails_and_the_run_is_reported(tmp_path: Path, g
     assert found["run"] in (tmp_path / "kept" / "report.md").read_text()
 
 
+def test_what_is_ignored_is_no_difference_in_the_report_either(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import playhead\nwith playhead.record('agent') as run: run.output = {'at': open('at.txt').read()}"
+    )
+    baseline, told = "", ""
+    for at in ("one", "two"):
+        (tmp_path / "at.txt").write_text(at)
+        given = {"BASELINE": baseline, "FAIL_ON_DIFF": "true", "IGNORE": "/nothing\n\n/output/at\n"}
+        code, found, told = act(tmp_path, f"{sys.executable} agent.py", **given)
+        assert code == 0, told
+        baseline = found["run"]
+    assert "### Differences: no difference" in told
+
+
 def test_a_baseline_by_name_is_the_run_before_and_not_the_new_one(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     for last, word in ((1, "one"), (0, "one"), (1, "two")):  # there is none before the first

@@ -13,7 +13,7 @@ from tests.repositories import commit, git_in
 
 import playhead
 from playhead import _limits
-from playhead._api import importing
+from playhead._api import importing, importing_git, linking
 from playhead._api.importing import Imported
 from playhead.capture.record import Record
 from playhead.errors import BadImport, UsageError
@@ -99,8 +99,21 @@ def test_a_run_that_is_named_counts_before_all_else(store: FileStore) -> None:
 def test_a_commit_that_names_a_run_belongs_to_it_without_an_import_of_commits(store: FileStore, repo: Path) -> None:
     run = record(store)
     commit(repo, f"later\n\nPlayhead-Run: {run}")
-    assert [(one.run, one.link) for one in junit(store).runs] == [(run, "committed")]
+    assert [(one.run, one.link) for one in junit(store).runs] == [(run, "trailer")]
     assert [one.run for one in junit(store, commit="HEAD").runs] == [run]
+
+
+def test_the_link_says_how_a_run_and_a_commit_belong_together(store: FileStore, repo: Path) -> None:
+    noted = record(store)
+    with playhead.record("maker", store=store, capture=False) as maker:
+        sha = commit(repo, "made by the run")
+    assert linking.link(noted, sha, repo).added
+    links = {noted: "note", str(maker.id): "committed"}
+    assert {one.run: one.link for one in junit(store).runs} == links
+    importing_git.import_git("HEAD", repo, store)  # now the run itself has it, too
+    other = XML.replace(b'"no"', b'"other"')
+    assert {one.run: one.link for one in junit(store, other).runs} == links
+    assert [told["link"] for told in reports(store, noted)] == ["note"] * 4
 
 
 def test_where_no_run_matches_one_is_made_and_found_again(store: FileStore, repo: Path) -> None:

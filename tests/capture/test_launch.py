@@ -364,6 +364,12 @@ def test_what_was_redacted_in_the_answer_of_an_agent_is_counted(store: Path) -> 
     assert finished(run)["redacted"]["field"] == 1
 
 
+def test_what_was_redacted_in_what_a_program_read_last_is_counted(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "correct-horse-battery-7781")
+    launched(store, python("import os, playhead\nplayhead.note('begun')\nos.environ['SHOP_API_KEY']"))
+    assert finished(only_run(store))["redacted"] == {"field": 1}
+
+
 def test_a_secret_written_in_two_halves_is_redacted(store: Path) -> None:
     program = "import os\nos.write(1, b'key sk-ant-a1B2a1B2')\nos.write(1, b'a1B2a1B2a1B2 end\\n')"
     code, out, _ = launched(store, python(program))

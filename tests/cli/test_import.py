@@ -40,6 +40,16 @@ def test_junit_says_what_failed_and_where_it_was_recorded(sample: str, report: s
     assert "✗ ci unit t::bad · failure" in ask("show", sample).out
 
 
+def test_a_run_that_only_a_note_names_is_not_said_to_have_made_the_commit(
+    sample: str, report: str, tmp_path: Path, ask: Ask
+) -> None:
+    repo = make(tmp_path / "repo")
+    sha = commit(repo, "later")
+    ask("log", "--link", sample, sha, "--repo", str(repo))
+    said = ask("import", "junit", report, "--commit", sha, "--repo", str(repo))
+    assert said.out.splitlines()[-1] == f"recorded in {sample}, for commit {sha[:10]} (a note names this run)"
+
+
 def test_options_may_stand_before_the_command_too(sample: str, report: str, ask: Ask, store: Path) -> None:
     said = ask("--store", str(store), "--json", "import", "junit", report, "--run", sample)
     assert said.json["runs"][0]["run"] == sample

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+
+import pytest
 
 import playhead
 from playhead.cli.commands.policy import _RESOURCES
@@ -57,6 +60,24 @@ def test_a_policy_is_tested_against_what_was_recorded(ask, store):
     assert said.out.startswith("2 of 4 would have been denied in 1 run")
     assert ask("policy", "test", run, "--since", "1h", "--policy", "strict.toml").code == 2
     assert ask("policy", "test", "--policy", "nothing.toml").code == 2
+
+
+@pytest.mark.parametrize("mode", ["observe", "enforce"])
+@pytest.mark.parametrize("rule", ["allow", "deny"])
+def test_each_act_counts_once_whatever_policy_it_was_recorded_under(ask, store, mode, rule):
+    every = "".join(f'[capabilities."{name}"]\n{rule} = ["*"]\n' for name in (*KNOWN, "shop.order"))
+    Path("strict.toml").write_text('[capabilities."fs.read"]\nallow = ["*"]\n')
+    Path(FILE).write_text(
+        f'mode = "{mode}"\n{every}'.replace('"fs.write"]\nallow = ["*"]', '"fs.write"]\nallow = ["**"]')
+    )
+    acts = (lambda: deploy("prod"), lambda: Path("out").write_text("x"), lambda: playhead.check("shop.order", "apple"))
+    with playhead.record("r", store=store) as run:
+        for act in acts:
+            with contextlib.suppress(playhead.PolicyDenied):
+                act()
+    denied = ask("policy", "test", run.id, "--policy", "strict.toml", "--json").json["runs"][0]["denied"]
+    inside = [] if (mode, rule) == ("enforce", "deny") else ["fs.write"]  # the tool did not run
+    assert [one["capability"] for one in denied] == ["tool.call", *inside, "fs.write", "shop.order"]
 
 
 def test_limits_are_held_against_what_a_run_used(ask, store):

@@ -56,6 +56,20 @@ def test_the_summary_says_how_it_ended_what_was_recorded_and_what_to_type_next(s
     assert load("@last", store).playback().payload == "text"
 
 
+def test_a_policy_that_is_named_rules_the_program_and_what_it_starts(shell, store, tmp_path):
+    (tmp_path / "strict.toml").write_text('mode = "enforce"\n[capabilities."process.exec"]\nallow = "*"\n')
+    inner = "import playhead\nwith playhead.record('inner'):\n    open('inner.txt', 'w')"
+    (tmp_path / "agent.py").write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])\nopen('outer.txt', 'w')\n"
+    )
+    said = shell("record", "--policy", "strict.toml", "--", sys.executable, "agent.py")
+    assert said.code == 1
+    assert said.err.count("PermissionError") + said.err.count("EffectDenied") >= 2
+    assert not list(tmp_path.glob("*.txt"))
+    missing = shell("record", "--policy", "nothing.toml", "--", "true")
+    assert (missing.code, "nothing.toml" in missing.err) == (2, True)
+
+
 def test_with_json_the_summary_is_json_on_stderr_and_stdout_stays_the_programs(shell, store, tmp_path):
     (tmp_path / "agent.py").write_text(AGENT)
     said = shell("record", "--json", "--", sys.executable, "agent.py")

@@ -29,6 +29,15 @@ def test_two_runs_are_compared(ask, store):
     assert "### Differences" in ask("report", *runs, "--format", "md").out
 
 
+def test_what_is_ignored_of_two_runs_is_ignored_in_their_report(ask, store):
+    runs = [record_sample(store), record_sample(store, issue=7)]
+    assert "the final output differs" in ask("report", *runs, "--format", "md").out
+    assert "the final output differs" not in ask("report", *runs, "--ignore", "/output", "--format", "md").out
+    found = ask("report", *runs, "--ignore", "/output", "--json").json["diff"]
+    assert {**found, "problem": None} == ask("diff", *runs, "--ignore", "/output", "--json").json
+    assert ask("report", *runs, "--ignore", "input").code == 2
+
+
 def test_its_data_is_what_the_other_commands_say(ask, store):
     runs = [record_sample(store), record_sample(store, issue=7)]
     found = ask("report", *runs, "--json").json
@@ -82,6 +91,15 @@ def test_an_altered_run_is_reported_as_one(ask, sample, store):
     assert said.code == 3
     assert "altered" in said.err
     assert 'integrity: <b class="bad">broken</b>' in Path("a.html").read_text()
+
+
+def test_what_a_broken_chain_leaves_open_is_not_judged_in_every_form(ask, sample, store):
+    path = layout.timeline(layout.run_dir(store, sample))
+    path.write_bytes(path.read_bytes().replace(b"normalise", b"normalize"))
+    assert "completeness not judged" in ask("verify", sample).out
+    assert "| broken | not judged |" in ask("report", sample, "--format", "md").out
+    assert 'completeness: <b class="dim">not judged</b>' in ask("report", sample).out
+    assert ask("report", sample, "--json").json["runs"][0]["verify"]["completeness"]["verdict"] == "unfinished"
 
 
 def test_a_run_with_lines_that_cannot_be_read_is_reported_up_to_them(ask, sample, store):

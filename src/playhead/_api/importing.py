@@ -48,7 +48,7 @@ class About(msgspec.Struct):
 
     run: str | None = None  # the one that was named
     commit: str | None = None
-    makers: list[str] = []  # runs that the commit names itself
+    makers: dict[str, str] = {}  # runs that the commit names itself, each with how: `trailer` or `note`
     dirty: bool = False
     ci: dict[str, str] = {}
     git: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def _look_up(found: About, commit: str, cwd: Path, deadline: float) -> bool:
             raise UsageError(f"not a commit of this repository: {commit!r}{why}") from None
         found.commit = commit  # of one that was not fetched, or of another repository
         return False
-    found.commit, found.makers = one.sha, list(one.runs)
+    found.commit, found.makers = one.sha, one.runs
     return True
 
 
@@ -213,11 +213,11 @@ def attach(
     forms, files = _forms(_filled(reports, found)), files or []
     external = _external_id(found, forms)
     with open_index(store) as index:
-        runs, link, count = _runs_of(index, found)
+        runs, count = _runs_of(index, found)
         if not runs:
-            runs = _made_before(index, external, found, store)
+            runs = dict.fromkeys(_made_before(index, external, found, store))
             count = len(runs)
-    placed = [_add(store, each, link, forms, files) for each in runs]
+    placed = [_add(store, each, link, forms, files) for each, link in runs.items()]
     if not runs and not attach_only:
         placed = [_make(store, found, reports, files, source, external)]
     return Imported(placed, count - len(runs))
@@ -244,25 +244,28 @@ def _external_id(found: About, forms: dict[bytes, CiReported]) -> str:
     return f"commit:{found.commit}" if found.commit else f"import:{hashlib.sha256(b''.join(forms)).hexdigest()}"
 
 
-def _runs_of(index: Index, found: About) -> tuple[list[str], str | None, int]:
-    """Return the runs that results belong to, why, and how many there are in all: the strongest reason counts."""
+def _runs_of(index: Index, found: About) -> tuple[dict[str, str | None], int]:
+    """Return the runs that results belong to, each with why, and how many in all: the strongest reason counts."""
     if found.run is not None:
-        return [found.run], "named", 1
+        return {found.run: "named"}, 1
     run_id, provider, sha = found.ci.get("run_id"), found.ci.get("provider"), found.commit
-    made = " OR ".join("link IS NULL" if link is None else f"link = '{link}'" for link in MADE)
+    makers: dict[str, str] = {}
     questions: list[tuple[str, str, tuple[Any, ...]]] = []
     if run_id is not None:
         questions.append(("ci_run", f"ci_run_id = ? AND {_SAME_SYSTEM}", (run_id, provider, provider)))
     if sha is not None:
-        named = orjson.dumps(found.makers).decode()
-        by = f"id IN (SELECT run FROM commits WHERE sha = ? AND ({made})) OR id IN (SELECT value FROM json_each(?))"
-        questions += [("committed", f"({by})", (sha, named)), ("started_from", "git_commit = ?", (sha,))]
+        recorded = index.query("SELECT run, link FROM commits WHERE sha = ? ORDER BY link IS NULL", (sha,))[1]
+        makers = found.makers | {str(run): link or "committed" for run, link in recorded if link in MADE}
+        named = orjson.dumps(list(makers)).decode()
+        questions.append(("committed", "id IN (SELECT value FROM json_each(?))", (named,)))
+        questions.append(("started_from", "git_commit = ?", (sha,)))
     for link, condition, values in questions:
         sql = f"SELECT id FROM runs WHERE origin IS NULL AND {condition} ORDER BY id DESC"
         ids = [str(row[0]) for row in index.query(sql, values)[1]]
         if ids:
-            return ids[: _limits.IMPORT_RUNS_MAX], link, len(ids)
-    return [], None, 0
+            why = makers if link == "committed" else {}
+            return {each: why.get(each, link) for each in ids[: _limits.IMPORT_RUNS_MAX]}, len(ids)
+    return {}, 0
 
 
 def _made_before(index: Index, external: str, found: About, store: FileStore) -> list[str]:

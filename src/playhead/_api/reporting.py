@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -28,11 +28,18 @@ _RESOLVED = ("request", "agent", "git", "ci", "environment", "origin", "tags", "
 
 
 def report(
-    left: Run | str | Path, right: Run | str | Path | None = None, *, events: int = _limits.REPORT_EVENTS_MAX
+    left: Run | str | Path,
+    right: Run | str | Path | None = None,
+    *,
+    events: int = _limits.REPORT_EVENTS_MAX,
+    ignore: Sequence[str] = (),
 ) -> Report:
-    """Put a report together: of one run, or of two and how they differ. At most so many lines of each, 0 for all."""
+    """Put a report together: of one run, or of two and how they differ, but for the fields that are to be ignored.
+
+    At most so many lines of each, 0 for all.
+    """
     runs = [one if isinstance(one, Run) else load(one) for one in (left, right) if one is not None]
-    compared = diff(*runs).as_dict() if len(runs) == 2 else None
+    compared = diff(*runs, ignore=ignore).as_dict() if len(runs) == 2 else None
     return Report(
         playhead=__version__,
         runs=[_reported(run, events) for run in runs],

@@ -130,14 +130,13 @@ def _leave(recording: Any, report: str) -> None:
     """
     if recording.closed:
         return
-    if recording.redacted:
-        _tell(report, "".join(f"redacted\t{rule}\t{count}\n" for rule, count in recording.redacted.items()))
     recording.told_late = True  # what daemon threads do from now on is lost with or without us
     try:
         recording.leave()
     finally:
-        lost = recording.ledger.pending_losses
-        _tell(report, "".join(f"lost\t{reason}\t{count}\n" for reason, count in lost.items()))
+        # Both only now: what was read last was written, and redacted, just before.
+        counts = ("redacted", recording.redacted), ("lost", recording.ledger.pending_losses)
+        _tell(report, "".join(f"{what}\t{name}\t{count}\n" for what, of in counts for name, count in of.items()))
 
 
 def _tell(report: str, text: str) -> None:

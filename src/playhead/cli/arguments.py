@@ -82,6 +82,12 @@ def add_run(parser: argparse.ArgumentParser, name: str = "run", *, nargs: str | 
     setattr(action, "completer", complete_runs)  # noqa: B010 - argcomplete's own protocol, unknown to argparse
 
 
+def add_ignore(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names fields that are not compared."""
+    parser.add_argument("--ignore", metavar="PATH", action="append", default=[],
+                        help="a field that is not compared, such as /output/time, * for any; repeatable")  # fmt: skip
+
+
 def store_root(store: str | None) -> Path:
     """Return the absolute path of the store that was named, or of the one in force."""
     return Path(store).expanduser().absolute() if store else load_settings().store_root()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from playhead import _limits
@@ -10,7 +9,8 @@ from playhead.cli.beside import beside
 from playhead.cli.output import Output, Part, one_line
 from playhead.views import prices, text
 from playhead.views.diff.comparison import Comparison, Deviation
-from playhead.views.difference import ABSENT, Change
+from playhead.views.diff.setting import brief
+from playhead.views.difference import ABSENT, Change, spelled
 from playhead.views.words import hunks, is_patch, lines, shown, words
 
 _SIDE_BY_SIDE_MIN = 140  # columns of a terminal that has room for two texts
@@ -33,8 +33,6 @@ _MOVES = {
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
 _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
-_DIGEST = re.compile("[0-9a-f]{64}")
-_DIGEST_SHOWN = 12
 
 
 def print_outcome(found: Comparison, out: Output) -> None:
@@ -170,10 +168,8 @@ def _value(value: Any) -> str:
 
 
 def _setting(change: Change) -> Change:
-    """Return what a run ran with as it is read: a digest by its beginning."""
-    sides = (f"{side[:_DIGEST_SHOWN]}…" if isinstance(side, str) and _DIGEST.fullmatch(side) else side
-             for side in (change.left, change.right))  # fmt: skip
-    return Change(change.path.replace("~1", "/").replace("~0", "~"), *sides)
+    """Return what a run ran with as it is read."""
+    return Change(spelled(change.path), brief(change.left), brief(change.right))
 
 
 def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:

@@ -40,7 +40,7 @@ class CiReported(Payload):
     ci: dict[str, Any] | None = None  # as in run.started: provider, run_id, attempt, workflow, url, …
     commit: str | None = None  # that was tested
     dirty: bool = False  # with changes that are in no commit
-    link: str | None = None  # why it is in this run: named, property, ci_run, committed, started_from
+    link: str | None = None  # why it is in this run: named, property, ci_run, committed, trailer, note, started_from
     started: str | None = None
     finished: str | None = None
     duration_us: int | None = None

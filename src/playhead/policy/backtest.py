@@ -11,7 +11,7 @@ from playhead.event.envelope import Event
 from playhead.policy import hosts
 from playhead.policy.capabilities import needed
 from playhead.policy.paths import Touch
-from playhead.policy.rules import Decision, Rules, Spent, decide, decide_any
+from playhead.policy.rules import KNOWN, Decision, Rules, Spent, decide, decide_any
 
 
 class Asked(NamedTuple):
@@ -39,7 +39,7 @@ def _asked(event: Event, requests: _Requests) -> Iterator[Asked]:
         yield Asked(event.seq, "tool.call", [data["name"]])
     elif event.kind == "model.invoked":
         yield Asked(event.seq, "model.use", [f"{data.get('provider') or '?'}/{data.get('model') or '?'}"])
-    elif event.kind == "policy.checked" and (data.get("by") != "policy" or data.get("decision") != "allow"):
+    elif event.kind == "policy.checked" and not _is_told_by_another(data):
         yield Asked(event.seq, str(data.get("capability")), [str(data.get("resource") or "")])
     elif event.kind == "effect.observed":
         what, target = str(data.get("what")), str(data.get("target"))
@@ -48,6 +48,12 @@ def _asked(event: Event, requests: _Requests) -> Iterator[Asked]:
             yield Asked(event.seq, need.capability, need.names, need.touch)
     if (url := _url(event)) is not None:
         yield Asked(event.seq, "net.connect", [str(hosts.host_of(url))])
+
+
+def _is_told_by_another(checked: Mapping[str, Any]) -> bool:
+    """Say whether what was decided about has an event of its own: what a policy let happen of what Playhead sees."""
+    stopped = checked.get("decision") != "allow" and checked.get("mode") == "enforce"
+    return checked.get("by") == "policy" and checked.get("capability") in KNOWN and not stopped
 
 
 class _Requests:

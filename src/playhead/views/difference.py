@@ -90,6 +90,11 @@ def pointer(path: str, key: str | int) -> str:
     return f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
+def spelled(path: str) -> str:
+    """Return a JSON pointer as people read it: the name of a file is written as it is."""
+    return path.replace("~1", "/").replace("~0", "~")
+
+
 def _change(path: _Paths, left: Any = ABSENT, right: Any = ABSENT) -> Change:
     return Change(path[0], left, right, path[1])
 

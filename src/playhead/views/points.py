@@ -10,7 +10,8 @@ from playhead.views import reads, text
 from playhead.views.last_words import TRACEBACK, raised
 from playhead.views.text import Resolve
 
-_LINKS = {
+LINKS = {  # of a commit and a run
+    "committed": "made by this run",
     "trailer": "its message names this run",
     "note": "a note names this run",
     "started_from": "this run was started from it",
@@ -32,7 +33,7 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
             return reads.told(data, resolve)
         case "git.committed":
             told = f"{words(data.get('commit'))[:10]} {words(data.get('message')).partition(chr(10))[0]}"
-            why = _LINKS.get(words(data.get("link")))
+            why = LINKS.get(words(data.get("link")))
             return f"{told} ({why})" if why else told
         case "ci.reported":
             return _reported(data, resolve)

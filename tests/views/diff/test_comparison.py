@@ -39,6 +39,7 @@ INSERTED = {
 
 def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tuple[str, str | None, str]]:
     """Compare, check that the other way round mirrors it, and return what differs."""
+    options = {"durations": True, **options}
     found, mirror = diffed(left, right, **options), diffed(right, left, **options)
     turned = {"added": "removed", "removed": "added"}
     assert [
@@ -47,7 +48,23 @@ def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tup
     ] == [(one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations]
     for one, other in zip(found.deviations, mirror.deviations, strict=True):
         assert [change.mirrored() for change in other.changes] == one.changes
+    assert [change.mirrored() for change in mirror.config] == found.config
+    times = ("left_us", "right_us", "left_seq", "right_seq", "unknown")  # path and name are those of the left one
+    assert [turned_round(one, times) for one in mirror.durations or ()] == [
+        {name: one[name] for name in times} for one in found.durations or ()
+    ]
+    assert turned_round(mirror.failures) == found.failures
+    for name, one in found.metrics.items():
+        assert {side: mirror.metrics[name][side] for side in ("left", "right")} == turned_round(one, ("left", "right"))
+    assert (mirror.output_differs, mirror.identical) == (found.output_differs, found.identical)
     return told(found)
+
+
+def turned_round(one: dict[str, Any], names: Any = None) -> dict[str, Any]:
+    """Return something that has fields of both sides with the sides exchanged."""
+    sides = {"left": "right", "right": "left", "left_us": "right_us", "right_us": "left_us",
+             "left_seq": "right_seq", "right_seq": "left_seq"}  # fmt: skip
+    return {name: one[sides.get(name, name)] for name in names or one}
 
 
 @pytest.mark.parametrize("name", INSERTED)
@@ -194,6 +211,14 @@ def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
 
     left, right = run(*body("ok", "ok", "ok")), run(*body("error", "cancelled", "cancelled"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "follows", "follows"]
+    # The first that failed is in its own lane, the second one is not.
+    lanes = ("0.1", "0.2", "0.1")
+    ones = [[tool("fetch", {"n": number}, "x", status=status).on(lane) for number, (status, lane) in
+             enumerate(zip(statuses, lanes, strict=True))]
+            for statuses in (("ok", "ok", "ok"), ("error", "error", "cancelled"))]  # fmt: skip
+    left, right = run(together(*ones[0])), run(together(*ones[1]), run="run_b")
+    assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed", "follows"]
+    left = run(*body("ok", "ok", "ok"))
     # Nobody failed before it: it was cancelled for a reason of its own.
     right = run(*body("cancelled", "ok", "error"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
@@ -512,6 +537,41 @@ def test_what_is_ignored_is_not_compared() -> None:
         diffed(left, right, ignore=["output"])
 
 
+@pytest.mark.parametrize(
+    ("ignore", "left_over"),
+    [
+        ("/files_read/~1tmp~1a", ["/files_read/~1tmp~1b", "/git/commit"]),
+        ("/files_read//tmp/a", ["/files_read/~1tmp~1b", "/git/commit"]),
+        ("/files_read//tmp", ["/git/commit"]),
+        ("/files_read//tmp/*", ["/git/commit"]),
+        ("/files_read/*", ["/git/commit"]),
+        ("/files_read", ["/git/commit"]),
+        ("/*/commit", ["/files_read/~1tmp~1a", "/files_read/~1tmp~1b"]),
+        ("/files_read/tmp", ["/files_read/~1tmp~1a", "/files_read/~1tmp~1b", "/git/commit"]),
+    ],
+)
+def test_what_is_ignored_is_not_told_of_the_setting_either(ignore: str, left_over: list[str]) -> None:
+    def reading(digest: str) -> list[dict[str, Any]]:
+        reads = [{"of": "open", "values": [{"path": f"/tmp/{name}", "digest": digest} for name in "ab"]}]
+        return run(Part("ambient.read", {"reads": reads}), git={"commit": digest})
+
+    for ones in (("1", "2"), ("2", "1")):
+        found = diffed(*map(reading, ones), ignore=[ignore])
+        assert sorted(change.path for change in found.config) == left_over
+
+
+def test_many_differences_in_the_setting_keep_the_names_of_their_parts() -> None:
+    def reading(digest: str) -> list[dict[str, Any]]:
+        groups = [
+            {"of": of, "values": [{"path": f"{at}.py", "digest": digest} for at in range(30)]}
+            for of in ("open", "import")
+        ]
+        return run(Part("ambient.read", {"reads": groups}))
+
+    paths = [change.path for change in diffed(reading("1"), reading("2")).config]
+    assert (len(paths), "/code/0.py" in paths, "/files_read/29.py" in paths) == (60, True, True)
+
+
 def test_numbers_that_are_the_same_are_no_difference_and_true_is_not_one() -> None:
     assert both_ways(run(tool("a", {}, [1, 2.0])), run(tool("a", {}, [1.0, 2]), run="run_b")) == []
     assert both_ways(run(tool("a", {}, 1)), run(tool("a", {}, True), run="run_b")) == [
@@ -541,6 +601,31 @@ def test_the_setting_is_told_beside_and_is_no_deviation() -> None:
         "/policy/digest",
         "/effects/file.written/0",
     }
+
+
+def test_files_of_two_folders_are_compared_as_they_are_called_in_them() -> None:
+    def ran(folder: str, digest: str, name: str) -> list[Event]:
+        def read(of: str, file: str, digest: str) -> dict[str, Any]:
+            return {"of": of, "values": [{"path": f"{folder}/{file}", "digest": digest}]}
+
+        reads = [read("import", "agent.py", "1"), read("open", "prices.json", digest)]
+        entrypoint = {"argv": ["python", "agent.py"], "cwd": folder, "file": f"{folder}/agent.py"}
+        body = (Part("ambient.read", {"reads": reads}), effect(f"{folder}/out.txt"))
+        return run(*body, run=name, entrypoint=entrypoint)
+
+    found = diffed(ran("/home/ada/agent", "2", "run_a"), ran("/home/ci/work", "3", "run_b"))
+    assert [change.path for change in found.config] == ["/entrypoint/cwd", "/files_read/prices.json"]
+
+
+def test_what_a_policy_decided_is_the_same_in_another_folder_and_after_another_time() -> None:
+    def ran(folder: str, name: str, rule: str) -> list[Event]:
+        about = {"by": "policy", "decision": "deny", "capability": "fs.write", "resource": f"{folder}/out.txt"}
+        late = {"rule": rule, "reason": f"1.{len(folder)} of 1 seconds are used"}
+        return run(Part("policy.checked", {**about, **late}), run=name, entrypoint={"cwd": folder})
+
+    assert both_ways(ran("/home/ada", "run_a", "limit"), ran("/home/ci/work", "run_b", "limit")) == []
+    other = ran("/home/ci/work", "run_b", "default")
+    assert both_ways(ran("/home/ada", "run_a", "limit"), other) == [("changed", "output_changed", "fs.write")]
 
 
 def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
@@ -575,6 +660,24 @@ def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_
     assert [(entry["name"], entry["unknown"]) for entry in found if entry["kind"] == "tool"] == [
         ("a", False),
         ("b", True),
+    ]
+
+
+def test_the_longer_time_is_on_its_side_whichever_run_is_named_first() -> None:
+    slow, quick = (step("s", *(note(str(number)) for number in range(count))) for count in (40, 2))
+    for name in ("run_b", "run_c", "run_d", "run_e"):  # of which some come before the other
+        found = diffed(run(slow), run(quick, run=name), durations=True).durations
+        assert [(one["left_us"], one["right_us"]) for one in found or () if one["kind"] == "step"] == [(41_000, 3_000)]
+        both_ways(run(slow), run(quick, run=name))
+
+
+def test_two_times_that_nobody_knows_are_not_said_to_be_the_same() -> None:
+    crashed = [run(tool("a"), note("no time"), unfinished(tool("b")), run=name) for name in ("run_a", "run_b")]
+    found = diffed(*crashed, durations=True)
+    assert found.identical
+    assert found.durations is not None
+    assert [(one["name"], one["left_us"], one["right_us"], one["unknown"]) for one in found.durations] == [
+        ("b", None, None, True)
     ]
 
 

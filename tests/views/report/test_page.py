@@ -222,6 +222,16 @@ def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() 
     )
 
 
+def test_what_came_after_the_end_has_no_bar_and_does_not_stretch_the_others() -> None:
+    found = report(recorded())
+    bars = re.findall(r'<td class="when">(.*?)</td>', as_page(found))
+    assert all(bars)
+    run = found.runs[0]
+    run.timeline.append({"seq": run.summary["events"], "kind": "git.committed", "name": "", "at_us": 86_400_000_000})
+    run.summary |= {"events": run.summary["events"] + 1, "after": run.summary["after"] + 1}
+    assert re.findall(r'<td class="when">(.*?)</td>', as_page(found)) == [*bars, ""]
+
+
 def test_lines_that_are_left_out_are_counted() -> None:
     run = report(recorded(), events=3).runs[0]
     assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
@@ -239,6 +249,16 @@ def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 6, 10), line
 
 
+def test_in_markdown_long_texts_say_which_words_differ_and_patches_which_lines() -> None:
+    patch = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n kept and kept and kept and kept and kept\n-was\n+{}\n"
+    long = "the same words " * 20
+    told = []
+    for left, right in ((f"{long}were {long}", f"{long}are {long}"), (patch.format("one"), patch.format("two"))):
+        told.append(as_markdown(report(recorded(left), recorded(right))))
+    assert "[-were-] {+are+}" in told[0]
+    assert "`-+one` `++two`" in told[1]
+
+
 def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
     name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
     told = as_markdown(report(recorded(name=name)))
@@ -248,6 +268,82 @@ def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_mar
     assert not re.findall(r"@\w|#\d|GH-\d|://|www\.", seen)
     # What stands between tags is HTML, where a backslash is a letter.
     assert "<summary>Timeline of fix-it @\u200bsomeone" in told
+
+
+def following(name: str, seq: int) -> dict[str, Any]:
+    return {"type": "added", "kind": "tool", "path": f"agent / {name}", "cause": "follows", "right_seq": seq,
+            "asked": f'path="{name}"', "answered": "deleted"}  # fmt: skip
+
+
+def test_markdown_lists_what_follows_too_as_far_as_there_is_room() -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    origin = {"type": "changed", "path": "agent / z", "cause": "output_changed", "changes": []}
+    found.diff["deviations"] = [following("delete", 3), origin]
+    told = as_markdown(found)
+    line = '- event – → 3: **added** agent / delete\\(path="delete"\\) → deleted, follows\n- event – → –: **changed** agent / z'
+    assert line in told
+    found.diff["deviations"] = [following(f"call {at}", at) for at in range(1000)] + [origin]
+    told = as_markdown(found)
+    assert told.partition("1,001 deviations")[2].count("**added**") == _limits.REPORT_ROWS_SHORT - 1
+    assert f"- and {1001 - _limits.REPORT_ROWS_SHORT} more" in told
+    assert "agent / z" in told
+    assert "1,001 deviations, 1,000 of them follow" in told
+
+
+def test_markdown_says_how_many_fields_and_what_else_it_leaves_out() -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    changes = [{"path": f"/{at}", "left": 1, "right": 2} for at in range(5)]
+    found.diff["deviations"] = [{"type": "changed", "path": "a", "cause": "output_changed", "changes": changes}]
+    found.diff["not_compared"] = [{"side": "left", "seq": at, "why": "gone"} for at in range(60)]
+    told = as_markdown(found)
+    assert "  - `/2`: `1` → `2`\n  - and 2 more fields\n" in told
+    assert "left, event 49: gone\n- and 10 more\n" in told
+
+
+def test_what_differs_before_the_headline_is_said_in_each_form() -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    assert "Before:" not in as_markdown(found) + as_page(found)
+    first = {"type": "changed", "path": "agent / asked", "cause": "input_changed", "left_seq": 0, "right_seq": 0}
+    found.diff["deviations"] = [first, *found.diff["deviations"]]
+    assert "\nBefore: event 0 → 0: **changed** agent / asked, input changed\n" in as_markdown(found)
+    assert "<p>Before: " in as_page(found)
+
+
+def test_what_two_runs_ran_with_has_its_values_and_names_files_as_they_are_called() -> None:
+    found = report(recorded(), recorded("other"))
+    assert found.diff is not None
+    found.diff["config"] = [
+        {"path": "/files_read/~1tmp~1a", "right": "ab" * 32},
+        {"path": "/git/dirty", "left": None, "right": True},
+    ]
+    told, page = as_markdown(found), as_page(found)
+    assert '- `/files_read//tmp/a`: nothing → `"abababababab…"`\n- `/git/dirty`: `null` → `true`' in told
+    assert "<code>/files_read//tmp/a</code>" in page
+
+
+def test_markdown_says_which_findings_it_leaves_out() -> None:
+    found = report(recorded())
+    low, high = (
+        {"rule": "write", "severity": one, "seq": 1, "detail": "x", "run": found.runs[0].id} for one in ("low", "high")
+    )
+    found.audit |= {"findings": [low, low, {**low, "severity": "info"}], "counts": {"write": 3}}
+    left_out = "2 of low, 1 of info severity: these are in the page."
+    assert f"### Audit: 3 write\n\n{left_out}\n" in as_markdown(found)
+    found.audit["findings"].append(high)
+    assert f"| write | high | 1 | x |\n\n{left_out}\n" in as_markdown(found)
+    found.audit["findings"] = [high]
+    assert "in the page." not in as_markdown(found)
+
+
+def test_what_a_model_answered_is_in_the_timeline_of_both_forms() -> None:
+    with playhead.record("agent") as run, playhead.model_call(provider="openai", model="m", request="q") as call:
+        call.respond({"choices": [{"message": {"role": "assistant", "content": "forty two"}}]})
+    found = report(str(run.id))
+    assert "forty two" in as_page(found).partition('id="metrics"')[0]
+    assert "forty two" in as_markdown(found)
 
 
 def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from playhead import _limits
 from playhead._api.comparing import diff
 from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
-from playhead.cli.arguments import add_run
+from playhead.cli.arguments import add_ignore, add_run
 from playhead.cli.diff_text import print_beside, print_deviations, print_outcome
 from playhead.cli.output import Output, one_line
 from playhead.errors import UsageError
@@ -25,8 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "right", help="the run that is compared")
     parser.add_argument("--only", metavar="WHAT", action="append", default=[],
                         help="only these: a type, a cause, or model, tool, step, …; with commas")  # fmt: skip
-    parser.add_argument("--ignore", metavar="PATH", action="append", default=[],
-                        help="a field that is not compared, such as /output/time, * for any; repeatable")  # fmt: skip
+    add_ignore(parser)
     parser.add_argument("--durations", action="store_true", help="also what took much longer, or shorter")
     parser.add_argument("--all", action="store_true", help="also the fields of what follows from other deviations")
     parser.add_argument("--limit", type=int, metavar="N", default=_limits.DIFF_ROWS_DEFAULT,

@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from playhead import _limits, settings
-from playhead._api.importing import Imported, Placed, about, import_actions_log, import_junit, read_file, read_jobs
+from playhead._api.importing import (
+    About,
+    Imported,
+    Placed,
+    about,
+    import_actions_log,
+    import_junit,
+    read_file,
+    read_jobs,
+)
 from playhead._api.reading import open_store
 from playhead.cli.arguments import add_shared
 from playhead.cli.output import Output
 from playhead.errors import UsageError
 from playhead.store.files import FileStore
 from playhead.views import text
+from playhead.views.points import LINKS
 
 HOOK = ("install", "remove", "status", "print")
 
@@ -23,8 +33,6 @@ _WHY = {
     "named": "as you said",
     "property": "a test names it",
     "ci_run": "it was recorded in this run of CI",
-    "committed": "it made the commit",
-    "started_from": "it was started from the commit",
 }
 
 
@@ -76,8 +84,8 @@ def _configure_junit(parser: argparse.ArgumentParser) -> None:
     _add_target(parser)
     parser.epilog = (
         "Results go to the run that is named, else to those that were recorded in the same run of CI, else to those\n"
-        "that made the commit, else to those that were started from it. Commit and run of CI are those of this\n"
-        "environment, outside of CI the commit is HEAD. Where no run is found, one is made.\n\n"
+        "that made the commit or are named by it, else to those that were started from it. Commit and run of CI are\n"
+        "those of this environment, outside of CI the commit is HEAD. Where no run is found, one is made.\n\n"
         "examples:\n"
         "  playhead import junit report.xml\n"
         "  playhead import junit build/*.xml --commit v1.2 --attach-only"
@@ -203,7 +211,7 @@ def _junit(args: argparse.Namespace, store: FileStore, out: Output) -> int:
         amounts = ", ".join(f"{count:,} {status}" for status, count in told.items())
         out.print(f"{text.several(len(tests), 'test')}{': ' if amounts else ''}{amounts}")
         _print_failed(failed, out)
-        _print_runs(imported, out)
+        _print_runs(found, imported, out)
     return _code(imported)
 
 
@@ -231,7 +239,7 @@ def _actions(args: argparse.Namespace, store: FileStore, out: Output) -> int:
             out.print(f"{job.name}: {job.result}{guessed}, {text.several(len(job.steps), 'step')}")
         if logs.ignored:
             out.print(f"no logs: {', '.join(logs.ignored[:_SHOWN])}{', …' if logs.ignored[_SHOWN:] else ''}")
-        _print_runs(imported, out)
+        _print_runs(found, imported, out)
     return _code(imported)
 
 
@@ -256,12 +264,12 @@ def _print_failed(failed: list[str], out: Output) -> None:
         out.print(f"  and {len(failed) - _SHOWN:,} more")
 
 
-def _print_runs(imported: Imported, out: Output) -> None:
+def _print_runs(found: About, imported: Imported, out: Output) -> None:
     for placed in imported.runs:
         if placed.problem is not None:
             out.warn(f"playhead: nothing was added to {placed.run}: {placed.problem}")
             continue
-        out.styled(_done(placed), (placed.run, "cyan"), _why(placed))
+        out.styled(_done(placed), (placed.run, "cyan"), _why(found, placed))
     if imported.left_out:
         out.print(f"{text.several(imported.left_out, 'older run')} left out; `--run RUN` names one")
     if not imported.runs:
@@ -274,5 +282,7 @@ def _done(placed: Placed) -> str:
     return "recorded in " if placed.added else "recorded before in "
 
 
-def _why(placed: Placed) -> str:
+def _why(found: About, placed: Placed) -> str:
+    if placed.link in LINKS:
+        return f", for commit {str(found.commit)[:10]} ({LINKS[placed.link]})"
     return f": {_WHY[placed.link]}" if placed.link in _WHY else ""

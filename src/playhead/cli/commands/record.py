@@ -47,10 +47,11 @@ _DONE = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    options = "[--name NAME] [--tag KEY=VALUE] [--quiet] [--grade] [--strict] [--no-ambient]"
+    options = "[--name NAME] [--tag KEY=VALUE] [--policy FILE] [--quiet] [--grade] [--strict] [--no-ambient]"
     parser.usage = f"playhead record {options} -- PROGRAM [ARGUMENTS]"
     parser.add_argument("--name", help="name of the run; else that of the program, script or module")
     parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="mark the run; may be repeated")
+    parser.add_argument("--policy", metavar="FILE", help="the policy that rules the run; else that of this folder")
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
     parser.add_argument("--grade", action="store_true", help="replay it against itself at once, and say what differs")
     parser.add_argument("--strict", action="store_true", help="refuse to run what cannot be recorded")
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     command = _command(args)
     if not command:
         raise UsageError("say what to run", hint="For instance `playhead record -- python agent.py`.")
+    if args.policy is not None:  # in the environment, so that it rules the Pythons that the program starts as well
+        os.environ["PLAYHEAD_POLICY"] = os.path.abspath(args.policy)
     settings = settings_module.load()
     if settings.disabled:
         return run_plainly(command)

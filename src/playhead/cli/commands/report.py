@@ -8,7 +8,7 @@ from pathlib import Path
 from playhead import _limits
 from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
-from playhead.cli.arguments import add_run
+from playhead.cli.arguments import add_ignore, add_run
 from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.whole_file import whole_file
 from playhead.errors import UsageError
@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "runs", nargs="+", help="the run; or two, the first to compare with")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; - for stdout")
     parser.add_argument("--format", choices=FORMATS, help="else by the name of the file; html")
+    add_ignore(parser)
     parser.add_argument("--events", type=int, metavar="N", default=_limits.REPORT_EVENTS_MAX,
                         help="at most so many exact lines of each run, 0 for all (%(default)s)")  # fmt: skip
     parser.epilog = (
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = [load(name, args.store) for name in args.runs]
     altered = [warn_if_altered(one, name, out) for one, name in zip(found, args.runs, strict=True)]
     with out.progress(None, "reporting"):
-        made = report(*found, events=args.events)
+        made = report(*found, events=args.events, ignore=args.ignore)
         told = {"html": as_page, "md": as_markdown}[form](made) if form != "json" else to_json(made.as_dict()) + "\n"
     if args.output in (None, "-"):
         out.emit(made.as_dict()) if form == "json" else out.write_bytes(told.encode("utf-8", "replace"))

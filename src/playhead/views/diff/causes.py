@@ -169,13 +169,20 @@ class _Gap:
 
 
 def _failed(found: Iterable[Difference]) -> dict[int, list[Node]]:
-    """Return what failed in one of the runs only, by the node that it is in."""
+    """Return what failed first in one of the runs only, in two lanes, by the node that it is in."""
     failed: dict[int, list[Node]] = {}
     for one in found:
         for node, mate in ((one.left, one.right), (one.right, one.left)):
             if node is not None and node.status == "error" and (mate is None or mate.status != "error"):
                 failed.setdefault(id(node.parent), []).append(node)
-    return failed
+    return {parent: _first_of_two_lanes(nodes) for parent, nodes in failed.items()}
+
+
+def _first_of_two_lanes(nodes: Sequence[Node]) -> list[Node]:
+    """Return what ended first, and first in any other lane: beside whatever lane, one of them was the first to end."""
+    first = min(nodes, key=lambda node: node.end)
+    others = [node for node in nodes if node.lane != first.lane]
+    return [first, *([min(others, key=lambda node: node.end)] if others else [])]
 
 
 def _was_cancelled(one: Difference, failed: dict[int, list[Node]]) -> bool:

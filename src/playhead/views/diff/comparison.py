@@ -12,6 +12,7 @@ from playhead.views.diff.causes import Causes, Difference
 from playhead.views.diff.measures import duration_diff, metrics
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
+from playhead.views.diff.setting import differing
 from playhead.views.diff.source import Options, Recorded, Source
 from playhead.views.difference import Change, changes
 
@@ -148,7 +149,11 @@ class _Comparing:
             deviations=deviations,
             headline=headline,
             metrics=metrics(first, second),
-            config=self._seen(changes(left.setting.found(), right.setting.found())),
+            config=[
+                one
+                for one in self._seen(differing(left.setting.found(), right.setting.found()))
+                if not first.is_ignored(one.path)
+            ],
             durations=self._durations() if self._options.durations else None,
             not_compared=[
                 {"side": one.name, "seq": seq, "why": why} for one in (first, second) for seq, why in one.side.problems

@@ -53,8 +53,18 @@ _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
 
 
-def question(kind: str, data: Data) -> Data:
-    """Return what an event that opens a span, or stands alone, asks, by the names of its fields."""
+def folder_of(started: Data) -> str:
+    """Return the folder in which a run began, with a slash; nothing where that is not known."""
+    entrypoint = started.get("entrypoint")
+    folder = entrypoint.get("cwd") if isinstance(entrypoint, dict) else None
+    return f"{folder.rstrip('/')}/" if isinstance(folder, str) and folder.strip("/") else ""
+
+
+def question(kind: str, data: Data, folder: str = "") -> Data:
+    """Return what an event that opens a span, or stands alone, asks, by the names of its fields.
+
+    What a policy was asked about is called as it is in the folder of the run: two runs may be of two folders.
+    """
     if kind == "run.started":
         return {} if data.get("input") is None else {"input": _envelope(data["input"], data)}
     if kind in CALLS:
@@ -63,6 +73,8 @@ def question(kind: str, data: Data) -> Data:
         return {"name": data.get("given") or _NUMBERED.sub("", str(data.get("name"))), "role": data.get("role")}
     fields = _QUESTION.get(kind)
     found = dict(data) if fields is None else {name: data[name] for name in fields if name in data}
+    if kind == "policy.checked" and isinstance(resource := data.get("resource"), str):
+        found["resource"] = resource.removeprefix(folder)
     if kind == "step.started" and data.get("adopts"):
         found["input"] = _envelope(data.get("input"), data)
     if kind == "ci.reported" and isinstance(found.get("test"), dict):
@@ -76,6 +88,8 @@ def answer(kind: str, data: Data) -> Data:
     if kind == "tool.returned" and len(data) == 2 and "output" in data and "status" in data:
         return data  # most are like this
     found = {name: data[name] for name in fields if name in data}
+    if kind == "policy.checked" and data.get("by") == "policy":
+        found.pop("reason", None)  # the rule once more, with paths and with how much time there was
     if isinstance(error := found.get("error"), dict):
         found["error"] = {name: error[name] for name in ("type", "message") if name in error}
     if kind == "model.responded" and data.get("response") is None and data.get("body") is not None:
@@ -164,6 +178,19 @@ def _envelope(request: Any, data: Data) -> Any:
     if data.get("agent") is None and isinstance(payload, dict) and isinstance(argv := payload.get("argv"), list):
         found["payload"] = {**payload, "argv": argv[1:]}
     return found
+
+
+def covers(ignored: Sequence[str], pointer: str) -> bool:
+    """Say whether a difference lies at a path that is ignored, which may be spelled as the diff prints it."""
+    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer[1:].split("/")]
+    path = list(ignored)
+    while len(path) > 1 and path[-1] == "*":  # all that is in something is as much as itself
+        path.pop()
+    ways = ((path, names), ("/".join(path).split("/"), "/".join(names).split("/")))
+    return any(
+        len(steps) <= len(there) and all(step in ("*", name) for step, name in zip(steps, there, strict=False))
+        for steps, there in ways
+    )
 
 
 def without(value: Any, path: Sequence[str]) -> Any:

@@ -29,20 +29,14 @@ def _delta(left: Any, right: Any) -> dict[str, Any]:
 
 
 def duration_diff(left: Node, right: Node) -> dict[str, Any] | None:
-    """Return two times that differ by much, or of which one is not known."""
+    """Return two times that differ by much, or of which one is not known: two of those are not the same either."""
     ours, theirs = left.duration_us, right.duration_us
-    unknown = ours is None or theirs is None
     if ours is not None and theirs is not None:
         apart, longer = abs(ours - theirs), max(ours, theirs)
         if apart < _limits.DURATION_DIFF_US_MIN or apart < _limits.DURATION_DIFF_RATIO_MIN * longer:
             return None
-    elif ours is None and theirs is None:
-        return None if left.status == right.status else _told_duration(left, right, unknown)
-    return _told_duration(left, right, unknown)
-
-
-def _told_duration(left: Node, right: Node, unknown: bool) -> dict[str, Any]:
     return {
         "type": "duration_diff", "kind": left.kind, "name": left.name, "path": left.path, "left_seq": left.seq,
-        "right_seq": right.seq, "left_us": left.duration_us, "right_us": right.duration_us, "unknown": unknown,
+        "right_seq": right.seq, "left_us": ours, "right_us": theirs,
+        "unknown": ours is None or theirs is None,
     }  # fmt: skip

@@ -101,6 +101,7 @@ class Side:
     finished: bool = False
     started: dict[str, Any] = field(default_factory=dict)  # the data of run.started
     time: str = ""  # when it began
+    folder: str = ""  # where it began, with a slash
     head: str = ""
     launched: bool = False  # the whole program was recorded, with what it printed
     imported: bool = False  # its events came in some order, and are put in that of their times
@@ -195,6 +196,7 @@ class _Reading:
                 side.finished, side.ended_us = True, event.elapsed_us
         elif kind == "run.started" and side.root is None:
             side.started, side.time, side.first_us = data, event.time, event.elapsed_us
+            side.folder = content.folder_of(data)
             origin = mapping(data.get("origin"))
             side.replay = origin.get("mode") in _REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None
@@ -233,7 +235,7 @@ class _Reading:
     def _asked(self, event: Event) -> Any:
         if event.key is not None:
             return event.key
-        return event.kind, self._digest(event.seq, content.question(event.kind, event.data))
+        return event.kind, self._digest(event.seq, content.question(event.kind, event.data, self._side.folder))
 
     def _close(self, node: Node, event: Event) -> None:
         node.end, node.end_seq = self._when(event), event.seq

@@ -5,18 +5,36 @@ These explain why two runs differ, and are none of the differences themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.views.diff.content import ResolveValue
+from playhead.views.diff.content import ResolveValue, folder_of
+from playhead.views.difference import Change, changes
 from playhead.views.points import mapping
 from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
 
+_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST_SHOWN = 12
 _GIT = ("branch", "commit", "dirty", "remote")
 _TOOLS = ("functions", "tools")
 _GIVEN = frozenset({*TALK, *SYSTEM, *_TOOLS, "metadata", "model", "previous_response_id", "user"})
+
+
+def brief(value: Any) -> Any:
+    """Return a digest by its beginning, and anything else as it is."""
+    return f"{value[:_DIGEST_SHOWN]}…" if isinstance(value, str) and _DIGEST.fullmatch(value) else value
+
+
+def differing(left: dict[str, Any], right: dict[str, Any]) -> list[Change]:
+    """Return in what two settings differ, each part by itself: also where the parts together have many changes."""
+    found: list[Change] = []
+    for name in [*left, *(name for name in right if name not in left)]:
+        ones = ({name: side[name]} if name in side else {} for side in (left, right))
+        found += changes(*ones)
+    return found
 
 
 class Setting:
@@ -25,6 +43,7 @@ class Setting:
     def __init__(self, resolve: ResolveValue) -> None:
         self._resolve = resolve
         self._started: dict[str, Any] = {}
+        self._folder = ""  # in which the run began, with a slash
         self._models: dict[str, None] = {}
         self._prompts: dict[str, None] = {}
         self._tools: dict[str, None] = {}
@@ -46,13 +65,13 @@ class Setting:
             case "model.invoked":
                 self._asked(data)
             case "effect.observed":
-                self._effects.setdefault(str(data.get("what")), {}).setdefault(str(data.get("target")))
+                self._effects.setdefault(str(data.get("what")), {}).setdefault(self._named(str(data.get("target"))))
             case "ambient.read":
                 self._read(data)
             case "run.finished":
                 for file in self._listed(data.get("files")):
                     if isinstance(path := file.get("path"), str):
-                        self._written[path] = file.get("digest") or file.get("size")
+                        self._written[self._named(path)] = file.get("digest") or file.get("size")
 
     def found(self) -> dict[str, Any]:
         """Return what was collected; what is empty is left out."""
@@ -74,6 +93,9 @@ class Setting:
         entry, sdk = mapping(data.get("entrypoint")), mapping(data.get("sdk"))
         git, policy = mapping(data.get("git")), mapping(data.get("policy"))
         environment = {**mapping(data.get("environment"))}
+        self._folder = folder_of(data)
+        if isinstance(file := entry.get("file"), str):
+            entry = {**entry, "file": self._named(file)}
         environment.pop("hash_seed", None)  # another one each time, unless somebody set it
         return {
             "name": data.get("name"),
@@ -127,7 +149,11 @@ class Setting:
             elif (found := {"import": self._code, "open": self._files}.get(str(group.get("of")))) is not None:
                 for value in self._listed(group.get("values")):
                     if isinstance(path := value.get("path"), str):
-                        found.setdefault(path, value.get("digest") or value.get("size"))
+                        found.setdefault(self._named(path), value.get("digest") or value.get("size"))
+
+    def _named(self, path: str) -> str:
+        """Return a path as it is called in the folder of the run: two runs of a program may be of two folders."""
+        return path.removeprefix(self._folder)
 
     def _listed(self, value: Any) -> Iterator[dict[str, Any]]:
         """Yield the objects of a list, each as it was."""

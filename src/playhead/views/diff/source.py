@@ -89,6 +89,10 @@ class Source:
             value = content.without(value, path)
         return value
 
+    def is_ignored(self, pointer: str) -> bool:
+        """Say whether a difference is at a place that is not to be compared."""
+        return any(content.covers(path, pointer) for path in self._paths)
+
     def meaning(self, node: Node) -> Any:
         """Return a question without ids, and without what the user calls volatile; None where that leaves all of it."""
         if node.kind != "model" and not self._paths and not self._normalisers:
@@ -96,7 +100,7 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return None
-        found: Any = content.meant(event.kind, content.question(event.kind, event.data))
+        found: Any = content.meant(event.kind, self._question(event))
         if self._normalisers and event.kind in ASKED:
             name, value = ASKED[event.kind](event.data)
             if self._normalisers.concerned(event.kind, name):
@@ -108,8 +112,11 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return None
-        rest = content.nameless(node.kind, content.question(event.kind, event.data))
+        rest = content.nameless(node.kind, self._question(event))
         return None if rest is None else content.digest(self.ignored(rest))
+
+    def _question(self, event: Event) -> dict[str, Any]:
+        return content.question(event.kind, event.data, self.side.folder)
 
     def values(self, node: Node) -> dict[str, Hashable]:
         """Return the single values of a question, without names of what is asked."""
@@ -123,7 +130,7 @@ class Source:
         event = self._event(node.seq)
         if event is None:
             return {}
-        found: dict[str, Any] = self.ignored(content.meant(event.kind, content.question(event.kind, event.data)))
+        found: dict[str, Any] = self.ignored(content.meant(event.kind, self._question(event)))
         return found
 
     def answered(self, node: Node) -> dict[str, Any]:

@@ -50,6 +50,15 @@ def is_replay(verified: dict[str, Any]) -> bool:
     return "of" in mapping(verified.get("fidelity"))
 
 
+def verdict(verified: dict[str, Any], claim: str) -> str | None:
+    """Return a verdict as people read it. What a broken chain leaves open is `unfinished` for scripts only."""
+    found = mapping(verified.get(claim))
+    told = found.get("verdict")
+    if str(found.get("detail") or "").startswith("not judged: "):
+        return "not judged"
+    return None if told is None else str(told).replace("_", " ")
+
+
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found; what could not be compared is never said to be the same."""
     if diff.get("identical") is None:
@@ -61,6 +70,12 @@ def outcome(diff: dict[str, Any]) -> str:
     return (
         "the final output differs" if diff["output_differs"] else "the final output is the same, the way there is not"
     )
+
+
+def before(diff: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the first deviation of all, where the headline is a later one."""
+    first, headline = next(iter(diff.get("deviations") or ()), None), diff.get("headline")
+    return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
 
 
 def said(deviation: dict[str, Any]) -> str:

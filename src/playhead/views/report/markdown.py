@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import escape
 from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.report.contract import Report, ReportedRun, failures, is_replay, outcome, said
+from playhead.views.diff.setting import brief
+from playhead.views.difference import spelled
+from playhead.views.report.contract import Report, ReportedRun, before, failures, is_replay, outcome, said, verdict
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
 # looks for is parted by a space without width.
 _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
 _PARTED = "\\g<0>\u200b"
+_FIELDS_MAX = 3  # that are shown of what differs at one place
+_SEVERE = ("high", "medium")  # what is listed of an audit
+_VALUE_CHARACTERS = 60  # of a side of a field that differs
+_CHANGED_LINES = 6  # of a patch
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
 
 def markdown_of(report: Report) -> str:
     """Return the report, with the summary first and long parts folded; a part that a comment cannot hold is named."""
     parts = {"runs": _runs(report.runs), "differences": [] if report.diff is None else _diff(report.diff)}
+    parts["settings"] = [] if report.diff is None else _settings(report.diff)
     parts["audit"] = _audit(report.audit, [run.id for run in report.runs])
     parts |= {f"timeline of {run.id}": _timeline(run) for run in report.runs}
     told, room = ["## Playhead", ""], _limits.REPORT_COMMENT_CHARACTERS_MAX
@@ -47,7 +55,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
                 _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
-                *(_m(str((run.verify.get(claim) or {}).get("verdict")).replace("_", " ")) for claim in claims),
+                *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"
         )  # fmt: skip
         if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
@@ -63,28 +71,70 @@ def _diff(diff: dict[str, Any]) -> list[str]:
     headline = diff.get("headline")
     if isinstance(headline, dict):
         found += ["", f"First: {_place(headline)}"] if found[-1] else [f"First: {_place(headline)}"]
-    origins = [one for one in deviations if one.get("cause") != "follows"]
-    if deviations:
-        follows = len(deviations) - len(origins)
-        found += ["", f"{text.several(len(deviations), 'deviation')}, {follows:,} of them follow from others.", ""]
-    for one in origins[: _limits.REPORT_ROWS_SHORT]:
-        found.append(f"- {_place(one)}")
-        for change in (one.get("changes") or [])[:3]:
-            was, now = (text.short(change[side], 60) if side in change else "" for side in ("left", "right"))
-            found.append(f"  - {_code(_cut(change.get('path') or '/'))}: {_code(was)} → {_code(now)}")
-    if len(origins) > _limits.REPORT_ROWS_SHORT:
-        found.append(f"- and {len(origins) - _limits.REPORT_ROWS_SHORT:,} more")
+    if (first := before(diff)) is not None:
+        found += ["", f"Before: {_place(first)}"]
+    found += _deviations(deviations)
     if missed := diff.get("not_compared") or []:
         found += ["", f"Not compared: {text.several(len(missed), 'event')}.", ""]
         for one in missed[: _limits.REPORT_ROWS_SHORT]:
             why = _m(_cut(one.get("why")))
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
+        found += _more(len(missed))
+    return found
+
+
+def _settings(diff: dict[str, Any]) -> list[str]:
+    found: list[str] = []
     config = diff.get("config") or []
     if config:
         found += ["", f"<details><summary>Ran with: {text.several(len(config), 'difference')}</summary>", ""]
-        found += [f"- {_code(_cut(one.get('path')))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
+        found += [f"- {_change(_setting(one))}" for one in config[: _limits.REPORT_ROWS_SHORT]]
+        found += _more(len(config))
         found += ["", "</details>"]
     return found
+
+
+def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
+    """Write what differs, in its order: what follows from others without its fields, and as far as there is room."""
+    origins = [one for one in deviations if one.get("cause") != "follows"]
+    follows = [one for one in deviations if one.get("cause") == "follows"]
+    if not deviations:
+        return []
+    found = ["", f"{text.several(len(deviations), 'deviation')}, {len(follows):,} of them follow from others.", ""]
+    room = _limits.REPORT_ROWS_SHORT
+    shown = {id(one) for one in (origins + follows)[:room]}
+    for one in deviations:
+        if id(one) in shown:
+            found.append(f"- {_place(one)}")
+            changes = [] if one.get("cause") == "follows" else one.get("changes") or []
+            found += [f"  - {_change(change)}" for change in changes[:_FIELDS_MAX]]
+            if (more := len(changes) - _FIELDS_MAX) > 0:
+                found.append(f"  - and {text.several(more, 'more field')}")
+    return found + _more(len(deviations))
+
+
+def _change(change: dict[str, Any]) -> str:
+    """Return a field and both its sides; of texts that are too long for that, the words or lines that differ."""
+    path = _code(_cut(change.get("path") or "/"))
+    if any(isinstance(change.get(side), str) and len(change[side]) > _VALUE_CHARACTERS for side in ("left", "right")):
+        differ = [line for line in change.get("lines") or () if line[:1] in "+-"][:_CHANGED_LINES]
+        if differ or change.get("words"):
+            return f"{path}: {' '.join(_code(_cut(line)) for line in differ or [change['words']])}"
+    was, now = (
+        _code(text.short(change[side], _VALUE_CHARACTERS)) if side in change else "nothing"
+        for side in ("left", "right")
+    )
+    return f"{path}: {was} → {now}"
+
+
+def _setting(change: dict[str, Any]) -> dict[str, Any]:
+    told = {name: brief(value) for name, value in change.items()}
+    return {**told, "path": spelled(str(change.get("path") or ""))}
+
+
+def _more(count: int) -> list[str]:
+    """Say how many there are beyond those that are shown."""
+    return [f"- and {count - _limits.REPORT_ROWS_SHORT:,} more"] if count > _limits.REPORT_ROWS_SHORT else []
 
 
 def _cut(value: Any) -> str:
@@ -102,7 +152,8 @@ def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
     counts = {name: count for name, count in (audit.get("counts") or {}).items() if count}
     told = ", ".join(f"{count:,} {_m(name)}" for name, count in counts.items()) or "nothing was found"
     found = ["", f"### Audit: {told}", ""]
-    worth = [one for one in audit.get("findings") or () if one.get("severity") in ("high", "medium")]
+    findings = audit.get("findings") or ()
+    worth = [one for one in findings if one.get("severity") in _SEVERE]
     if worth:
         sides = {run: side for run, side in zip(runs, ("left", "right"), strict=False) if len(runs) > 1}
         several = len(runs) > 1 or any(one.get("run") not in runs for one in worth)
@@ -115,6 +166,10 @@ def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
             found.append(f"| {' | '.join(_m(cells.get(name)) for name in columns)} |")
         if len(worth) > _limits.REPORT_ROWS_SHORT:
             found.append(f"\nand {len(worth) - _limits.REPORT_ROWS_SHORT:,} more")
+    rest = Counter(str(one.get("severity")) for one in findings if one.get("severity") not in _SEVERE)
+    if rest:
+        told = ", ".join(f"{count:,} of {_m(severity)}" for severity, count in rest.items())
+        found += [*([""] if worth else []), f"{told} severity: these are in the page."]
     return found
 
 
@@ -124,7 +179,7 @@ def _timeline(run: ReportedRun) -> list[str]:
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
-        told = " ".join(str(row[part]) for part in ("name", "detail", "result", "error") if row.get(part))
+        told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result", "error") if row.get(part))
         indent = "&nbsp;" * 2 * min(8, int(row.get("depth") or 0))
         noun, told = str(row.get("kind")).partition(".")[0], text.cut(told, _limits.REPORT_CELL_CHARACTERS_MAX)
         what, took = f"{indent}**{_m(noun)}** {_m(told)}", _m(text.duration(row.get("duration_us")))

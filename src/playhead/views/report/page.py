@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, is_replay
+from playhead.views.report.contract import Report, ReportedRun, is_replay, verdict
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
@@ -59,9 +59,9 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [])
     badges = [
         badge("status", about.get("status")),
-        badge("integrity", _verdict(verified, "integrity")),
-        badge("completeness", _verdict(verified, "completeness")),
-        badge("fidelity", _verdict(verified, "fidelity") if is_replay(verified) else None),
+        badge("integrity", verdict(verified, "integrity")),
+        badge("completeness", verdict(verified, "completeness")),
+        badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
     error = "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words"))))
@@ -112,25 +112,30 @@ def _nav(report: Report) -> str:
 
 def _timeline(number: int, run: ReportedRun, several: bool) -> str:
     shown = [row for row in run.timeline if not row.get("quiet")]
-    whole = max((_time(row, "at_us") + _time(row, "duration_us") for row in shown), default=0)
-    rows = "".join(_row(number, row, max(1, whole)) for row in shown)
+    # What came after the end, such as an import days later, is listed and has no bar: it is no part of the time taken.
+    end = _count(run.summary, "events") - _count(run.summary, "after")
+    body = [row for row in shown if _count(row, "seq") < end]
+    whole = max((_time(row, "at_us") + _time(row, "duration_us") for row in body), default=0) or 1
+    rows = "".join(_row(number, row, whole if _count(row, "seq") < end else None) for row in shown)
     more = f'<p class="dim">{run.rows_left_out:,} rows are left out.</p>' if run.rows_left_out else ""
     return f'<h2 id="timeline-{number}">Timeline{_of(run, several)}</h2><table class="timeline">{rows}</table>{more}'
 
 
-def _row(number: int, row: dict[str, Any], whole: int) -> str:
+def _row(number: int, row: dict[str, Any], whole: int | None) -> str:
+    """Write a row, with a bar for its time where it is a part of `whole`."""
     told = " ".join(str(row[name]) for name in ("detail", "answer", "result") if row.get(name))
     error = f'<div class="bad">{e(row["error"])}</div>' if row.get("error") else ""
     noun = e(str(row.get("kind")).partition(".")[0])
     what = f'<b>{noun}</b> {e(row.get("name"))} <span class="dim">{e(told)}</span>{error}'
     status = None if row.get("status") == "point" else row.get("status")  # which says only that it has no length
     depth = min(_INDENT_MAX, int(row.get("depth") or 0))
-    begins, took = (100 * _time(row, name) / whole for name in ("at_us", "duration_us"))
+    begins, took = (100 * _time(row, name) / (whole or 1) for name in ("at_us", "duration_us"))
+    bar = f'<i class="{tone(status)}" style="margin-left:{begins:.1f}%;width:{took:.1f}%"></i>' if whole else ""
     return (
         f'<tr><td class="number">{link(number, row.get("seq"))}</td><td style="--depth:{depth}">{what}</td>'
         f'<td class="{tone(status)} word">{e(status)}</td>'
         f'<td class="number dim">{e(text.duration(row.get("duration_us")))}</td>'
-        f'<td class="when"><i class="{tone(status)}" style="margin-left:{begins:.1f}%;width:{took:.1f}%"></i></td></tr>'
+        f'<td class="when">{bar}</td></tr>'
     )
 
 
@@ -222,11 +227,6 @@ def _of(run: ReportedRun, several: bool) -> str:
 
 def _name(run: ReportedRun) -> str:
     return str(run.summary.get("name") or run.id)
-
-
-def _verdict(verified: dict[str, Any], claim: str) -> Any:
-    found = verified.get(claim)
-    return found.get("verdict") if isinstance(found, dict) else None
 
 
 def _count(about: dict[str, Any], name: str) -> int:

@@ -7,8 +7,9 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
+from playhead.views.difference import spelled
 from playhead.views.points import mapping
-from playhead.views.report.contract import failures, outcome, said
+from playhead.views.report.contract import before, failures, outcome, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -31,6 +32,8 @@ def diff_of(diff: dict[str, Any]) -> str:
     parts += [f'<p>{side} failed: <code class="bad">{e(why)}</code></p>' for side, why in failures(diff)]
     if isinstance(headline := diff.get("headline"), dict):
         parts.append(f"<p>First: {_place(headline)}</p>")
+    if (first := before(diff)) is not None:
+        parts.append(f"<p>Before: {_place(first)}</p>")
     follows = sum(one.get("cause") == "follows" for one in found)
     if found:
         of_them = f", {follows:,} of them follow from others" if follows else ""
@@ -68,7 +71,7 @@ def _settings(diff: dict[str, Any]) -> str:
     if not found:
         return ""
     opened = " open" if len(found) <= _SETTINGS_OPEN_MAX else ""
-    shown = "".join(_change(one) for one in found[: _limits.REPORT_FINDINGS_MAX])
+    shown = "".join(_change({**one, "path": spelled(one["path"])}) for one in found[: _limits.REPORT_FINDINGS_MAX])
     count = text.several(len(found), "difference")
     return f"<h3>Ran with, left → right</h3><details{opened}><summary>{count}</summary>{shown}</details>"
 
