@@ -14,7 +14,7 @@ from playhead.cli.output import Output
 from playhead.cli.stats_text import table
 from playhead.store import layout
 from playhead.store.price_list import PriceList
-from playhead.views.sums import BY
+from playhead.views.sums import BY, Group, Metrics, ToolSums
 
 
 @playhead.tool(effects=["read"])
@@ -178,6 +178,8 @@ def test_tokens_and_costs_of_which_nobody_said_anything_are_unknown_and_not_noth
         said = ask("stats", *arguments).out
         assert "tokens 0 in" not in said
         assert "cost    unknown; 1 call did not say its tokens\n" in said
+    listed = {line.split()[1]: line.split()[-1] for line in ask("ls").out.splitlines()}
+    assert (listed["silent"], listed["mute"], listed["second"]) == ("$10.00+", "?", "$6.40")
     assert ask("stats", "mute", "--chart", "tokens").out.splitlines()[-1].split() == ["quiet", "unknown"]
 
 
@@ -233,3 +235,12 @@ def test_what_an_altered_run_took_is_told_with_a_warning(ask, store):
     assert (said.code, said.json["problem"]["code"]) == (3, "altered")
     assert said.json["total"]["models"]["tokens_in"] == 1_000_007
     assert "this record was altered" in ask("stats", run).err
+
+
+def test_nobody_knows_how_long_tools_took_that_were_inferred():
+    said = io.StringIO()
+    groups = [Group(name, tools=ToolSums(calls=1, untimed=untimed, ms=ms, p50_ms=ms or None))
+              for name, untimed, ms in (("guessed", 1, 0.0), ("seen", 0, 2.0))]  # fmt: skip
+    table(Metrics("tool", Group(), groups), {}, Output(stdout=said, terminal=False))
+    rows = [line.split() for line in said.getvalue().splitlines()[1:]]
+    assert rows == [["guessed", "1", "0", "0", "1"], ["seen", "1", "0", "0", "0", "2.0", "ms", "2.0", "ms"]]

@@ -18,6 +18,7 @@ from playhead.store.reader import RunReader
 from playhead.views.metrics import metrics_of
 from playhead.views.prices import DAY_US
 from playhead.views.sums import BY, Metrics
+from playhead.views.timeline import Timeline as ViewedTimeline
 
 # One model whose price changes within a run, one with a price for long input, one that nobody knows.
 TERMS: dict[str, list[dict[str, Any]]] = {
@@ -68,40 +69,45 @@ NAMES = st.sampled_from(["timely", "nightly", "long", "free", None, "", 5])
 COUNTS = st.sampled_from([None, 0, 7, 999, 1001, 10**12, 2**60, -1, "x"])
 STATUSES = st.sampled_from(["ok", "ok", "error", "cancelled", None])
 ERRORS = st.sampled_from(
-    [None, {"type": "playhead.errors.DeviationError", "message": "no"}, {"type": "E", "message": "m"}]
-)
+    [None, {"type": "playhead.errors.DeviationError", "message": "no"}, {"type": "E", "message": "m"},
+     {"type": "httpx.ReadTimeout", "message": "m"}, "Timeout: m"]
+)  # fmt: skip
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[str | None, list[tuple[str, dict[str, Any], str | None, str | None]]]:
+def runs(draw: st.DrawFn) -> tuple[str | None, list[tuple[str, dict[str, Any], dict[str, Any]]]]:
     """Make the events of a run: calls and steps in each other, closed in any order or not at all, said by anybody."""
     chance = draw(st.randoms(use_true_random=False))
     mode = draw(st.sampled_from([None, "exact", "fork", "model", "child"]))
-    events: list[tuple[str, dict[str, Any], str | None, str | None]] = []
+    events: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
     opened: list[tuple[str, str]] = []
     spans = ["root", "gone"]
     for number in range(draw(st.integers(0, 14))):
         kind = chance.choice(["model", "model", "tool", "step", "http", "close", "close", "report"])
         if kind == "report":
-            events.append(("replay.reported", {"live_spans": chance.sample(spans, min(2, len(spans)))}, None, None))
+            events.append(("replay.reported", {"live_spans": chance.sample(spans, min(2, len(spans)))}, {}))
         elif kind == "close" and opened:
             kind, span = opened.pop(chance.randrange(len(opened)))
             usage = {name: draw(COUNTS) for name in ("input", "output", "cached", "reasoning")}
             data = {"status": draw(STATUSES), "error": draw(ERRORS), "usage": usage, "model": draw(NAMES),
-                    "cost": chance.choice([None, None, 0.25]), "inferred": chance.random() < 0.2}  # fmt: skip
+                    "cost": chance.choice([None, None, 0.25]), "inferred": chance.random() < 0.2,
+                    "http": chance.choice([None, {"status": 200}, {"status": 429}, {"status": "x"}, {}])}  # fmt: skip
             closing = {
                 "model": "model.responded",
                 "tool": "tool.returned",
                 "step": "step.finished",
                 "http": "http.received",
             }
-            events.append((closing[kind], data, span, None))
+            events.append((closing[kind], data, {"span": span}))
         elif kind != "close":
             span = str(number)
             opening = {"model": "model.invoked", "tool": "tool.called", "step": "step.started", "http": "http.sent"}
             data = {"name": chance.choice(["a", "b"]), "model": draw(NAMES), "provider": chance.choice(["p", None]),
-                    "attempt": chance.choice([1, 1, 2, 3, "x"])}  # fmt: skip
-            events.append((opening[kind], data, span, chance.choice(spans)))
+                    "attempt": chance.choice([1, 1, 2, 3, "x"]),
+                    "operation": chance.choice(["chat", "chat", "count_tokens", 5])}  # fmt: skip
+            where = {"span": span, "parent": chance.choice(spans), "lane": chance.choice(["0", "0", "0.1"]),
+                     "key": chance.choice([None, "k1:a", "k1:a", "k1:b"])}  # fmt: skip
+            events.append((opening[kind], data, where))
             opened.append((kind, span))
             spans.append(span)
     return mode, events
@@ -115,8 +121,8 @@ def test_one_run_comes_to_the_same_from_its_events_and_from_the_index(
     mode, events = made
     root = tmp_path_factory.mktemp("store")
     run = Timeline(root, 1, agent={"name": "agent"}, **({"origin": {"run": "run_x", "mode": mode}} if mode else {}))
-    for kind, data, span, parent in events:
-        run.add(kind, data, span=span, parent=parent)
+    for kind, data, where in events:
+        run.add(kind, data, **where)
     run.finish()
     with Index(root) as index:
         for by in BY:
@@ -125,6 +131,7 @@ def test_one_run_comes_to_the_same_from_its_events_and_from_the_index(
         spent = of_one(root, run.id, "run").total.models
         assert spent is not None
         assert same([bill.amount, sorted(bill.unpriced)], [spent.cost, sorted(spent.unpriced)])
+        assert bill.silent == spent.without_usage
 
 
 def filled(root: Path) -> list[Timeline]:
@@ -244,6 +251,99 @@ def test_a_retry_of_a_step_follows_an_attempt_that_failed(root: Path) -> None:
     )
     assert (groups["a"].success_rate, groups["a"].retry_rate) == (3 / 5, 2 / 6)
     assert (groups["b"].retries, groups["b"].success_rate) == (0, 1.0)
+
+
+def retries(root: Path, run: Timeline, section: str) -> int:
+    """Return how often something was tried again, which the run itself and the index say alike."""
+    with Index(root) as index:
+        totals = [stats_of(index, "model", RunFilter(), sold).total, of_one(root, run.id, "model").total]
+    first, second = (getattr(total, section).retries for total in totals)
+    assert first == second
+    return int(first)
+
+
+def test_a_question_is_asked_again_after_it_had_failed_from_wherever_that_is(root: Path) -> None:
+    run = Timeline(root, 1)
+    for number, (key, status) in enumerate(
+        [("a", "error"), ("b", "ok"), ("a", "cancelled"), ("b", "ok"), ("a", "ok"), ("a", "ok"), ("c", "error")]
+    ):
+        answer = {"status": status}
+        run.call(
+            "model.invoked", {}, "model.responded", answer, parent=f"s{number}", lane=f"0.{number}", key=f"k1:{key}"
+        )
+    run.call("model.invoked", {"provider": "another"}, "model.responded", {"status": "ok"}, key="k1:c")
+    run.call("model.invoked", {"attempt": 2}, "model.responded", {"status": "ok"}, key="k1:d")
+    assert retries(root, run.finish(), "models") == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"),
+    [
+        ({"status": "ok"}, True),
+        ({"status": "ok", "usage": {"input": 0}}, False),
+        ({"status": "cancelled", "error": {"type": "asyncio.exceptions.CancelledError"}}, True),
+        ({"status": "error", "http": {"status": 200}, "error": {"type": "httpx.RemoteProtocolError"}}, True),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ReadTimeout"}}, True),
+        ({"status": "error", "error": {"type": "TimeoutError"}}, True),
+        (None, True),  # without an end
+        ({"status": "error", "http": {"status": 429}, "error": {"type": "HTTPStatus"}}, False),
+        ({"status": "error", "http": {"status": 504}, "error": {"type": "HTTPStatus"}}, False),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ConnectError"}}, False),
+        ({"status": "error", "http": {"form": "none"}, "error": {"type": "httpx.ConnectTimeout"}}, False),
+        ({"status": "error", "error": {"type": "playhead.errors.PolicyDenied"}}, False),
+    ],
+)
+def test_what_may_have_been_billed_is_unknown_and_never_nothing(
+    root: Path, answer: dict[str, Any] | None, unknown: bool
+) -> None:
+    run = Timeline(root, 1).add("model.invoked", {"operation": "chat"}, span="a")
+    if answer is not None:
+        run.add("model.responded", answer, span="a")
+    run.add("model.invoked", {"operation": "count_tokens"}, span="b").add("model.responded", answer or {}, span="b")
+    run.finish()
+    events = list(RunReader(FileStore(root), run.id).events())
+    with Index(root) as index:
+        found = stats_of(index, "model", RunFilter(), sold).total.models
+        bill = costs_of(index, [run.id], sold)[run.id]
+    alone = of_one(root, run.id, "model").total.models
+    assert found is not None
+    assert alone is not None
+    told = answer is None or "error" in answer or "usage" in answer  # else nobody recorded an answer
+    shown = ViewedTimeline().take_all(events).finish().calls_without_usage if told else int(unknown)
+    assert {found.without_usage, alone.without_usage, bill.silent, shown} == {int(unknown)}
+
+
+def test_a_question_asked_several_times_at_once_is_asked_once_more_only_after_one_failed(root: Path) -> None:
+    run = Timeline(root, 1)
+    for span in "ab":
+        run.add("model.invoked", {}, span=span, key="k1:a")
+    run.add("model.responded", {"status": "error"}, span="a").add("model.responded", {"status": "ok"}, span="b")
+    run.add("model.invoked", {}, span="c", key="k1:a")
+    assert retries(root, run.finish(), "models") == 0
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("0+a 1+b 2+c a- b c", 0),  # all began before the first failed
+        ("0+a 1+b 2+c a- 0+d d- 0+e e b c", 2),  # the same task tries again, others go on beside it
+        ("0+a 1+b a- 3+c b c", 0),  # the next one of a queue
+        ("0+a a- 1+b b- 2+c c", 2),  # each attempt in a task of its own
+        ("0+a a- 0+b b 0+c c", 1),
+    ],
+)
+def test_a_step_that_began_before_the_other_failed_or_runs_beside_others_is_no_retry(
+    root: Path, story: str, expected: int
+) -> None:
+    run, attempt = Timeline(root, 1), 0
+    for told in story.split():
+        if "+" in told:
+            lane, span = told.split("+")
+            attempt += 1
+            run.add("step.started", {"name": "item", "attempt": attempt}, span=span, parent="root", lane=f"0.{lane}")
+        else:
+            run.add("step.finished", {"status": "error" if told.endswith("-") else "ok"}, span=told[0])
+    assert retries(root, run.finish(), "steps") == expected
 
 
 def test_tokens_belong_to_the_innermost_step_also_through_tools(root: Path) -> None:

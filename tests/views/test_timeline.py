@@ -192,6 +192,20 @@ def test_steps_side_by_side_are_not_attempts():
     assert [row.detail for row in Timeline().take_all(story.events).rows()] == [""] * 4
 
 
+def test_what_a_tape_answered_cost_nothing():
+    paid = {"status": "ok", "cost": 0.5, "usage": {"input": 3, "output": 4}}
+    costs = {}
+    for mode in ("exact", "fork", "model"):
+        story = Story().add("run.started", {"origin": {"mode": mode, "run": "r"}}, span="0", parent=None)
+        for span in "12":
+            story.add("model.invoked", {"model": "m"}, span).add("model.responded", paid, span)
+        story.add("replay.reported", {"live_spans": ["2"] if mode == "fork" else []})
+        costs[mode] = Timeline().take_all(story.events).finish().cost
+        if mode == "exact":
+            assert moment_at(story.events, 4).cost is None
+    assert costs == {"exact": 0.0, "fork": 0.5, "model": 0.0}
+
+
 def test_a_model_call_without_an_answer_says_so():
     story = started().add("model.invoked", {"model": "m"}, "1").add("model.responded", {"status": "ok"}, "1")
     story.add("model.invoked", {"model": "m"}, "3").add("model.responded", {"status": "ok", "finish": "stop"}, "3")

@@ -162,3 +162,5 @@ def _add_up(query: MetricsQuery, tally: Tally, terms: Prices, advance: Callable[
 def _add_models(query: MetricsQuery, tally: Tally, terms: Prices) -> None:
     for row in model_rows(query, terms):
         tally.add_models(ModelRow(*row))
+    for group, number in query.model_retries():
+        tally.add_retries(group, number)

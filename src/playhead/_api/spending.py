@@ -34,9 +34,10 @@ def costs_of(index: Index, runs: Sequence[str], terms: Prices) -> dict[str, Bill
     def ask(connection: Connection) -> None:
         for start in range(0, len(runs), _AT_ONCE):
             query = MetricsQuery(connection, "run", ids=runs[start : start + _AT_ONCE])
-            for run, provider, model, taped, at_us, largest, used, said, *_ in model_rows(query, terms):
+            for run, provider, model, taped, at_us, largest, used, said, *counts in model_rows(query, terms):
                 if not taped:
-                    bills[run].add(provider, model or "", used, at_us, largest=largest, said=said)
+                    silent = counts[3]
+                    bills[run].add(provider, model or "", used, at_us, largest=largest, said=said, silent=silent)
 
     index.read(ask)
     return bills

@@ -10,7 +10,7 @@ from playhead.store.index import Index
 
 
 def add_costs(index: Index, runs: Sequence[dict[str, Any]]) -> None:
-    """Set `cost` and `cost_unpriced` of each run: what was paid for, and not what a tape answered."""
+    """Set `cost`, `cost_unpriced` and `calls_without_usage` of each run, without what a tape answered."""
     asked = [run["id"] for run in runs if run["model_calls"]]
     found = {}
     if asked:
@@ -22,3 +22,4 @@ def add_costs(index: Index, runs: Sequence[dict[str, Any]]) -> None:
     for run in runs:
         bill = found.get(run["id"])
         run["cost"], run["cost_unpriced"] = (bill.amount, bill.unpriced) if bill else (None, [])
+        run["calls_without_usage"] = bill.silent if bill else 0

@@ -144,6 +144,11 @@ def _took(timed: Timed) -> str:
     return f"; p50 {_time(timed.p50_ms)}, p95 {_time(timed.p95_ms)}, p99 {_time(timed.p99_ms)}"
 
 
+def _in_all(timed: Timed) -> float | None:
+    """Return how long all of them took; None where nobody saw one running."""
+    return None if timed.p50_ms is None else timed.ms
+
+
 def _time(ms: float | None) -> str:
     return "" if ms is None else text.duration(ms * 1000)
 
@@ -218,7 +223,7 @@ _COLUMNS: dict[str, tuple[dict[str, Column], tuple[str, ...]]] = {
         {
             **_counts("tools", calls="calls", failed="errors", open="open", untimed="untimed"),
             **_times("tools"),
-            "in all": _of("tools", lambda tools: _time(tools.ms)),
+            "in all": _of("tools", lambda tools: _time(_in_all(tools))),
         },
         ("untimed", "open", "in all", "p99", "failed"),
     ),
@@ -261,7 +266,7 @@ def _value(group: Group, by: str, what: str) -> float | None:
         case "calls":
             return models.calls + tools.calls
         case "time":
-            return timed.ms if by in _OWN else runs.ms
+            return _in_all(timed) if by in _OWN else runs.ms
         case "latency":
             return timed.p95_ms
         case _:

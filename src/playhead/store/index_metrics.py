@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any
 
+from playhead.store import index_retries
 from playhead.store.index_filter import RunFilter
 
 Rows = Iterator[tuple[Any, ...]]
@@ -63,7 +64,7 @@ class MetricsQuery:
         """Yield calls of models, apart where their terms may differ: at these moments, times of day, sizes of input.
 
         Group, provider, model, taped, one moment, largest input, tokens in, out, cached, reasoning, calls that used
-        some, what the providers said that they cost, calls, errors, open, retries, silent, refused, microseconds.
+        some, what the providers said that they cost, calls, errors, open, silent, refused, microseconds.
         """
         moment = _MOMENT if moments_us or daily_us else "NULL"
         apart = [
@@ -72,7 +73,6 @@ class MetricsQuery:
             *(f"c.tokens_in > {size}" for size in sorted(tokens)),
         ]
         keys = ["c.provider", "c.model", "c.taped IS 1", "c.cost IS NULL", *apart]
-        silent = "c.status = 'ok' AND c.tokens_in IS NULL AND c.tokens_out IS NULL"
         columns = [
             *keys[:3],
             f"max({moment})",
@@ -81,7 +81,7 @@ class MetricsQuery:
             _times("c.tokens_in > 0 OR c.tokens_out > 0"),
             "sum(c.cost)",
             "count(*)",
-            *map(_times, (_FAILED, _OPEN, "c.attempt > 1", silent, _REFUSED)),
+            *map(_times, (_FAILED, _OPEN, "c.silent", _REFUSED)),
             _sum(_TOOK),
         ]
         return self._groups("calls", columns, "c.kind = 'model'", keys, kind="model", timely=moment != "NULL")
@@ -98,13 +98,24 @@ class MetricsQuery:
         columns = ["count(*)", *counts, _sum("max(c.duration_us, 0)")]
         return self._groups("steps", columns)
 
+    def model_retries(self) -> Rows:
+        """Yield how many questions came once more after they had failed: group, retries."""
+        unlucky = "(c.run, c.key) IN (SELECT run, key FROM calls WHERE kind = 'model' AND status <> 'ok')"
+        columns = ["c.run", "c.seq", "c.end_seq", "c.status", "c.provider", "c.key", "c.attempt > 1 AS said"]
+        columns.append("c.taped IS 1 AS taped")
+        sql, values = self._from("calls", columns, f"c.kind = 'model' AND (said OR {unlucky})", kind="model")
+        return self._connection.execute(index_retries.MODELS.format(sql), values)
+
     def step_retries(self) -> Rows:
         """Yield how many steps came after an attempt that had failed: group, retries."""
+        lane = "(SELECT e.lane FROM events e WHERE e.run = c.run AND e.seq = c.seq) AS lane"
+        columns = ["c.run", "c.seq", "c.end_seq", "c.status", "c.parent", "c.name", lane, "c.attempt > 1 AS said"]
         unlucky = (
-            "c.attempt > 1 AND (c.run, ifnull(c.parent, ''), ifnull(c.name, ''), c.attempt) IN (SELECT run,"
-            " ifnull(parent, ''), ifnull(name, ''), attempt + 1 FROM steps WHERE status <> 'ok')"
+            "(c.run, ifnull(c.parent, ''), ifnull(c.name, '')) IN (SELECT run, ifnull(parent, ''), ifnull(name, '')"
+            " FROM steps WHERE status <> 'ok')"
         )
-        return self._groups("steps", ["count(*)"], unlucky)
+        sql, values = self._from("steps", columns, unlucky)
+        return self._connection.execute(index_retries.STEPS.format(sql), values)
 
     def runs(self) -> Rows:
         """Yield runs: group, whether they are exact replays, runs, ok, failed, microseconds."""

@@ -16,6 +16,7 @@ import orjson
 
 from playhead._clock import moment_us
 from playhead.errors import PlayheadError
+from playhead.event.usage import is_silent, is_talk
 from playhead.store import index_reports
 from playhead.store.index_reads import Load, rows_of, whole
 from playhead.store.index_values import (
@@ -63,12 +64,13 @@ NEW_PROGRESS: dict[str, Any] = {
 INSERTS = {
     "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     "calls": "INSERT INTO calls (run, span, seq, parent, kind, name, provider, model, elapsed_us, key, effects,"
-    " attempt, taped) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    " attempt, taped, silent) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     "steps": "INSERT INTO steps (run, span, seq, parent, name, attempt, elapsed_us) VALUES (?,?,?,?,?,?,?)",
     # An opening line comes before the line that closes it; saying so makes any batch size give the same rows.
     "calls closed": "UPDATE calls SET end_seq=?, latency_us=?-elapsed_us, status=?, error=?, code=?, tokens_in=?,"
-    " tokens_out=?, tokens_cached=?, tokens_reasoning=?, cost=?, model=coalesce(nullif(?, ''), model),"
-    " name=coalesce(name, ?) WHERE run=? AND span=? AND kind=? AND end_seq IS NULL AND seq<?",
+    " tokens_out=?, tokens_cached=?, tokens_reasoning=?, cost=?, silent=min(silent, ?),"
+    " model=coalesce(nullif(?, ''), model), name=coalesce(name, ?)"
+    " WHERE run=? AND span=? AND kind=? AND end_seq IS NULL AND seq<?",
     "steps closed": "UPDATE steps SET end_seq=?, duration_us=?-elapsed_us, status=?, error=?"
     " WHERE run=? AND span=? AND end_seq IS NULL AND seq<?",
     # A replay that left its tape says what it asked of the world. The rest was told by the tape, but for what
@@ -228,7 +230,8 @@ class Rows:
             (self._id, line["span"], line["seq"], line.get("parent"), kind, _call_name(kind, data),
              text(data.get("provider")), model, line["elapsed_us"], line.get("key"),
              orjson_text(effects) if effects else None, count(data.get("attempt")) or 1,
-             1 if _mode(self.run["origin"]) == "exact" else None)
+             1 if _mode(self.run["origin"]) == "exact" else None,
+             int(is_talk(data.get("operation"))) if kind == "model" else None)
         )  # fmt: skip
 
     def _call_closed(self, line: Line, data: dict[str, Any]) -> None:
@@ -243,11 +246,13 @@ class Rows:
         code = data.get("status") if kind == "http" else data.get("exit_code")
         code = code if type(code) is int and abs(code) <= EXACT_MAX else None
         model = text(data.get("model")) if kind == "model" else None
+        counted = tokens[0] is not None or tokens[1] is not None
+        silent = int(is_silent(data, counted)) if kind == "model" else None
         # What is inferred is written at one moment: nobody knows how long it took.
         ended_us = None if kind == "tool" and data.get("inferred") is True else line["elapsed_us"]
         self.pending["calls closed"].append(
             (line["seq"], ended_us, text(data.get("outcome" if kind == "http" else "status")),
-             error_text(data.get("error")), code, *tokens, cost, model, model,
+             error_text(data.get("error")), code, *tokens, cost, silent, model, model,
              self._id, line["span"], kind, line["seq"])
         )  # fmt: skip
 

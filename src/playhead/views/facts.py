@@ -15,8 +15,10 @@ import orjson
 from playhead._clock import moment_us
 from playhead.event.envelope import Event
 from playhead.event.kinds import CALLS, CLOSING, OPENING_TO_CLOSING
+from playhead.event.usage import is_silent, is_talk
 from playhead.views.points import mapping
 from playhead.views.prices import Bill, Prices, Used
+from playhead.views.retries import Retries
 
 COUNT_MAX = 2**53  # as in the index: nobody has counted as many
 REFUSED = "playhead.errors.DeviationError"  # the error of a call that nobody answered: a replay did not let it out
@@ -34,23 +36,31 @@ class Fact:
     span: str
     parent: str | None
     name: str | None
+    lane: str | None = None
+    key: str | None = None
     at_us: int | None = None  # since 1970
     began_us: int = 0
     ended: bool = False
     took_us: int | None = None  # None too where nobody saw it
     status: str | None = None
-    attempt: int = 1
+    again: bool = False  # after it had failed
     refused: bool = False
     taped: bool | None = None  # answered from a tape; None where nobody says
     provider: str | None = None
     model: str | None = None  # as the provider named it, else as it was asked for
     used: Used = _NOTHING
-    silent: bool = True  # it did not say its tokens
+    silent: bool = True  # nobody knows what it used
     cost: float | None = None  # as the provider said it
+
+    @property
+    def is_free(self) -> bool:
+        """Say whether a call failed without having used a token."""
+        used = self.cost is not None or self.used.tokens_in or self.used.tokens_out
+        return self.status == "error" and not (used or self.silent)
 
     def charge(self, bill: Bill) -> None:
         """Add what a call of a model cost to a bill."""
-        bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost)
+        bill.add(self.provider, self.model or "", self.used, self.at_us, said=self.cost, silent=int(self.silent))
 
 
 class Facts:
@@ -69,6 +79,7 @@ class Facts:
         self._ended_us: int | None = None
         self._open: dict[tuple[str, str], list[Fact]] = {}
         self._known: dict[str, Fact] = {}  # by span
+        self._retries = Retries()
         self._reported = 0  # facts that a report tells of, from the first on
         self._live: set[str] = set()
 
@@ -91,6 +102,7 @@ class Facts:
             ended = self._open.pop((event.kind, event.span), [])
             for fact in ended:
                 _end(fact, event, data)
+                self._retries.ended(fact)
             return ended
         return []
 
@@ -123,12 +135,15 @@ class Facts:
     def bill(self, prices: Prices | None, *, taped: bool = False) -> Bill:
         """Add up what models were paid; with `taped` also what would have been for what a tape answered.
 
-        An exact replay has nothing else, and so is billed as the run that it replays.
+        Where a tape answered all of it, that is nothing.
         """
         bill = Bill(prices)
-        for fact in self.finish():
-            if fact.kind == "model" and (taped or fact.taped is not True or self.mode == "exact"):
-                fact.charge(bill)
+        asked = [fact for fact in self.finish() if fact.kind == "model"]
+        paid = [fact for fact in asked if taped or fact.taped is not True]
+        for fact in paid:
+            fact.charge(bill)
+        if asked and not paid:
+            bill.amount = 0.0
         return bill
 
     def step_of(self, fact: Fact) -> str | None:
@@ -169,13 +184,15 @@ class Facts:
     def _begin(self, event: Event, span: str, data: dict[str, Any]) -> None:
         kind = event.kind.partition(".")[0]
         name = data.get({"model": "model", "mcp": "method"}.get(kind, "name"))
-        fact = Fact(kind, span, event.parent, _text(name), began_us=event.elapsed_us)
-        fact.attempt = _count(data.get("attempt")) or 1
+        fact = Fact(kind, span, event.parent, _text(name), event.lane, event.key, began_us=event.elapsed_us)
+        attempt = _count(data.get("attempt")) or 1
         if kind == "model":
             fact.provider, fact.model = _text(data.get("provider")), fact.name
+            fact.silent = is_talk(data.get("operation"))
             fact.at_us = None if self._started_us is None else self._started_us + event.elapsed_us
         elif kind == "step" and data.get("adopts") is True:
             self._asked(data)
+        fact.again = self._retries.began(fact, attempt)
         self.all.append(fact)
         self._known.setdefault(span, fact)
         self._open.setdefault((OPENING_TO_CLOSING[event.kind], span), []).append(fact)
@@ -194,7 +211,7 @@ def _end(fact: Fact, event: Event, data: dict[str, Any]) -> None:
     usage = mapping(data.get("usage"))
     counted = [_count(usage.get(name)) for name in ("input", "output", "cached", "reasoning")]
     fact.used = Used(*(amount or 0 for amount in counted))
-    fact.silent = counted[0] is None and counted[1] is None
+    fact.silent = fact.silent and is_silent(data, counted[0] is not None or counted[1] is not None)
     cost = data.get("cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= COUNT_MAX:
         fact.cost = float(cost)

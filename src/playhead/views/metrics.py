@@ -34,30 +34,24 @@ def metrics_of(
     if is_replay and facts.ended is not None and recorded_us is not None:
         tally.add_saved(of_run, took_us, recorded_us)
     took: dict[str, list[tuple[int, str | None]]] = {"models": [], "tools": [], "steps": []}
-    known = facts.finish()
-    unlucky = {_attempt(fact, 1) for fact in known if fact.kind == "step" and fact.status not in (None, "ok")}
-    for fact in known:
+    for fact in facts.finish():
         section = f"{fact.kind}s"
         if section not in took or (section == "steps" and is_replay):
             continue
         group = {"step": facts.step_of(fact), "model": fact.name, "tool": fact.name}.get(by, of_run)
         if section == "models":
             tally.add_models(_model_row(group, fact))
+            tally.add_retries(group, int(fact.again and fact.taped is not True))
         elif section == "tools":
             tally.add_tools(_tool_row(group, fact))
         else:
             group = fact.name if by == "step" else group
-            tally.add_steps(_step_row(group, fact, _attempt(fact) in unlucky))
+            tally.add_steps(_step_row(group, fact))
         if fact.took_us is not None and fact.taped is not True:
             took[section].append((fact.took_us, group))
     for section, found in took.items():
         tally.rank(section, ((group, us) for us, group in sorted(found, key=lambda one: one[0])))
     return tally.finish(run=facts.run)
-
-
-def _attempt(fact: Fact, plus: int = 0) -> tuple[str | None, str | None, int]:
-    """Return by what an attempt at a step is known, or the next one."""
-    return fact.parent, fact.name, fact.attempt + plus
 
 
 def _model_row(group: str | None, fact: Fact) -> ModelRow:
@@ -73,8 +67,7 @@ def _model_row(group: str | None, fact: Fact) -> ModelRow:
         calls=1,
         errors=fact.status == "error",
         open=not fact.ended,
-        retries=fact.attempt > 1,
-        silent=fact.status == "ok" and fact.silent,
+        silent=fact.silent,
         refused=fact.refused,
         took_us=fact.took_us or 0,
     )
@@ -87,6 +80,6 @@ def _tool_row(group: str | None, fact: Fact) -> ToolRow:
     )
 
 
-def _step_row(group: str | None, fact: Fact, is_retry: bool) -> StepRow:
+def _step_row(group: str | None, fact: Fact) -> StepRow:
     ok, failed = fact.status == "ok", fact.status not in (None, "ok")
-    return StepRow(group, 1, ok, failed, not fact.ended, fact.took_us or 0, is_retry)
+    return StepRow(group, 1, ok, failed, not fact.ended, fact.took_us or 0, fact.again)

@@ -185,7 +185,8 @@ class Moments:
         usage = mapping(data.get("usage"))
         tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output")]
         for fact in self._facts.take(event):
-            fact.charge(self._bill)
+            if self._facts.mode != "exact":  # whose answers are those of a tape
+                fact.charge(self._bill)
         before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, 0)
         self._sums.append(
             _Sums(

@@ -102,6 +102,7 @@ class Bill:
     def __init__(self, prices: Prices | None = None) -> None:
         self.amount: float | None = None
         self.unpriced: list[str] = []  # models, each once
+        self.silent = 0  # calls that are not in it
         self._prices = prices
         self._known: set[str] = set()  # of these
 
@@ -114,8 +115,13 @@ class Bill:
         *,
         largest: int | None = None,
         said: float | None = None,
+        silent: int = 0,
     ) -> None:
-        """Add calls of one model, made then. `said` is what the provider itself asks for them."""
+        """Add calls of one model, made then.
+
+        `said` is what the provider itself asks for them; of `silent` ones nobody knows what they used.
+        """
+        self.silent += silent
         amount, unpriced = priced(self._prices, provider, model, used, at_us, largest, said)
         if amount is not None:
             self.amount = (self.amount or 0.0) + amount

@@ -25,7 +25,7 @@ class Summary:
     reads: int = 0  # of clocks, random numbers, variables, files
     tokens_in: int = 0
     tokens_out: int = 0
-    calls_without_usage: int = 0  # answers of models that did not say their tokens: those are not in the sums
+    calls_without_usage: int = 0  # calls of models that did not say their tokens: those are not in the sums
     cost: float | None = None  # estimated, in US dollars
     cost_unpriced: list[str] = field(default_factory=list)  # models whose calls are not in it
     models: list[str] = field(default_factory=list)

@@ -39,7 +39,6 @@ class ModelRow(NamedTuple):
     calls: int
     errors: int
     open: int
-    retries: int
     silent: int
     refused: int
     took_us: int
@@ -99,7 +98,7 @@ class Saved:
     tokens_out: int = 0
     cost: float | None = None  # at the prices of the day on which it was not asked
     unpriced: list[str] = field(default_factory=list)
-    without_usage: int = 0  # answers that did not say their tokens: those are in no sum
+    without_usage: int = 0  # calls that did not say their tokens: those are in no sum
 
 
 @dataclass
@@ -110,7 +109,7 @@ class ModelSums:
     errors: int = 0
     open: int = 0  # nothing closed them
     retries: int = 0  # the same question once more, after it had failed
-    without_usage: int = 0  # answers that did not say their tokens: those are in no sum
+    without_usage: int = 0  # calls that did not say their tokens: those are in no sum
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0  # of those in
@@ -143,7 +142,6 @@ class ModelSums:
         self.tokens_reasoning += used.reasoning
         self.errors += row.errors
         self.open += row.open
-        self.retries += row.retries
         self.ms += row.took_us / MILLI
 
 

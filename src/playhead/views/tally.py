@@ -43,6 +43,11 @@ class Tally:
         for sums in self._sums("models", row.group):
             sums.add(row, *found)
 
+    def add_retries(self, group: str | None, number: int) -> None:
+        """Add how many questions to models came once more after they had failed."""
+        for sums in self._sums("models", group):
+            sums.retries += number
+
     def add_tools(self, row: ToolRow) -> None:
         """Add calls of tools."""
         for sums in self._sums("tools", row.group):

@@ -6,7 +6,6 @@ files that anybody may have written: a field of the wrong form is said as it is,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.event.reads import count
+from playhead.event.usage import is_silent, is_talk
 from playhead.views import answers, points, reads, text
 from playhead.views.asked import AskedTools
 from playhead.views.attempts import Attempts
@@ -37,7 +37,6 @@ _COUNTED = {
     "step.started": "steps",
     "http.sent": "http_requests",
 }
-_NO_TALK = re.compile("embed|count", re.IGNORECASE)  # operations that say nothing, and of which few count tokens
 
 
 @dataclass(slots=True)
@@ -264,6 +263,7 @@ class Timeline:
         elif event.kind == "model.invoked":
             http = mapping(data.get("http"))
             self._requests[row.seq] = words(data.get("operation")), words(http.get("method")), words(http.get("url"))
+            self.summary.calls_without_usage += is_talk(self._requests[row.seq][0])
 
     def row_of(self, event: Event) -> Row:
         """Return the row of an event on its own, as if nothing followed it."""
@@ -339,7 +339,7 @@ class Timeline:
         self.summary.model_failures += row.status == "error"
         row.result = words(data.get("finish"))
         operation, *address = self._requests.pop(row.seq, ("", "", ""))
-        talk = _NO_TALK.search(operation) is None
+        talk = is_talk(operation)
         interpret = partial(self._interpret, *address) if self._interpret is not None and address[1] and talk else None
         response = data.get("response")
         row.answer, asked = answers.read(response, _limits.CELL_CHARACTERS_MAX, self._resolve, interpret)
@@ -347,8 +347,8 @@ class Timeline:
             self._asked.answered(event.span, event.seq, asked)  # by hand, nobody may tell what came of it
         told = any(data.get(name) is not None for name in ("response", "chunks", "finish", "usage", "error"))
         row.unanswered = row.status == "ok" and not told
-        if row.status == "ok" and told and row.tokens_in is None and row.tokens_out is None:
-            self.summary.calls_without_usage += talk
+        counted = row.tokens_in is not None or row.tokens_out is not None
+        self.summary.calls_without_usage -= talk and not (told and is_silent(data, counted))
 
     def _settle(self, row: Row) -> None:
         """Take a row out of what is going on."""

@@ -730,3 +730,12 @@ def test_a_run_does_not_differ_from_itself(body: list[Any]) -> None:
 def test_both_ways_round_say_the_same(left: list[Any], right: list[Any]) -> None:
     found = both_ways(run(*left), run(*right, run="run_b"))
     assert (found == []) == (both_ways(run(*right), run(*left, run="run_b")) == [])
+
+
+def test_what_a_tape_answered_cost_nothing() -> None:
+    paid = Part("model.invoked", {"model": "gpt-5", "request": {}}, {"status": "ok", "cost": 0.5})
+    exact = run(paid, run="run_b", origin={"mode": "exact", "run": "run_a"})
+    assert diffed(run(paid), exact).metrics["cost"] == {"left": 0.5, "right": 0.0, "delta": -0.5}
+    reported = Part("replay.reported", {"live_spans": ["2"]})
+    fork = run(paid, paid, reported, run="run_b", origin={"mode": "fork", "run": "run_a"})
+    assert diffed(run(paid, paid), fork).metrics["cost"] == {"left": 1.0, "right": 0.5, "delta": -0.5}

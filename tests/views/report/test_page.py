@@ -4,6 +4,7 @@ import hashlib
 import html
 import json
 import re
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,17 @@ def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest
     assert len(told) < 2500
     assert "The differences would not fit into a comment" in told
     assert found.runs[0].id in told
+
+
+def test_a_cost_of_which_not_all_is_known_says_so():
+    with playhead.record("cut") as run:
+        for usage in ({"input": 10, "output": 2}, None):
+            with playhead.model_call(provider="openai", model="gpt-5", request="?") as call:
+                call.respond("!", usage=usage)
+        with suppress(TimeoutError), playhead.model_call(provider="openai", model="gpt-5", request="?"):
+            raise TimeoutError
+    found = report(str(run.id))
+    found.runs[0].summary["cost"] = 0.25  # whatever is installed here to price it
+    found.runs[0].summary["cost_unpriced"] = []
+    assert "| $0.2500 + unknown |" in as_markdown(found)
+    assert "about $0.2500, estimated; 2 calls did not say their tokens" in as_page(found)

@@ -35,6 +35,7 @@ _MORE_FIELDS = (
     "tags",
     "external_id",
     "cost_unpriced",
+    "calls_without_usage",
     "replay_of",
 )
 
@@ -124,7 +125,7 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
         ]
         for run in runs
     ]
-    if not any(run["cost"] is not None or run["cost_unpriced"] for run in runs):
+    if not any(run["cost"] is not None or _is_unknown(run) for run in runs):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     whole = [column for column in columns if column != "name"]
     out.table(columns, rows, right=columns[3:], whole=whole, drop=_DROPPED, short="name")
@@ -146,9 +147,14 @@ def _replay_of(run: dict[str, Any]) -> str | None:
 
 
 def _cost(run: dict[str, Any]) -> str:
-    """Say what a run cost, and with a `+` that there is more which has no price."""
+    """Say what a run cost, and with a `+` that there is more of which nobody knows."""
     known = "" if run["cost"] is None else prices.money(run["cost"])
-    return known + ("+" if known else "?") if run["cost_unpriced"] else known
+    return known + ("+" if known else "?") if _is_unknown(run) else known
+
+
+def _is_unknown(run: dict[str, Any]) -> bool:
+    """Say whether there is something of which nobody knows what it cost."""
+    return bool(run["cost_unpriced"] or run["calls_without_usage"])
 
 
 def _took_us(run: dict[str, Any], now_us: int) -> int | None:

@@ -36,7 +36,7 @@ _CALLED = frozenset({"tool.called", "model.invoked", "mcp.requested", "http.sent
 WATCHED = frozenset(
     {
         *("run.started", "run.finished", "step.started", "model.invoked", "model.responded", "effect.observed"),
-        "ambient.read",
+        *("ambient.read", "replay.reported"),
     }
 )
 _MADE = frozenset({"run", "step", "artifact.created", "note.added", "output.written"})  # by the agent itself

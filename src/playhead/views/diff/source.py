@@ -17,9 +17,9 @@ from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
 from playhead.views.facts import Facts
 from playhead.views.points import mapping
-from playhead.views.prices import Bill, Prices
+from playhead.views.prices import Prices
 
-_BILLED = ("run.started", "model.invoked", "model.responded")
+_BILLED = ("run.started", "model.invoked", "model.responded", "replay.reported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,8 @@ class Source:
         self.recorded, self.name = recorded, name
         self._paths = [_steps(path) for path in options.ignore]
         self._normalisers = options.normalisers or Normalisers(registered=False)
-        self.setting, self.bill = Setting(recorded.value), Bill(options.prices)
-        self._facts = Facts()
-        self._free = 0  # calls of models that failed without having used a token
+        self.setting = Setting(recorded.value)
+        self._facts, self._prices = Facts(self._readable), options.prices
         try:
             self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
         except BrokenLine as problem:
@@ -75,8 +74,9 @@ class Source:
     @property
     def cost(self) -> float | None:
         """Return what the calls of models cost; None where nobody knows, 0 where none was made or all failed."""
-        free = self._free == self.side.counts["model_calls"]
-        return 0.0 if self.bill.amount is None and free else self.bill.amount
+        bill = self._facts.bill(self._prices)
+        free = bill.amount is None and all(fact.taped is True or fact.is_free for fact in self._facts.all)
+        return 0.0 if free else bill.amount
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -151,6 +151,12 @@ class Source:
             return "", ""
         return said_of(event, self._event(node.end_seq), self.recorded.value)
 
+    def _readable(self, value: Any) -> Any:
+        try:
+            return self.recorded.value(value)
+        except MissingContent:
+            return None
+
     def _event(self, seq: int | None) -> Event | None:
         try:
             return None if seq is None else self.recorded.event(seq)
@@ -160,11 +166,7 @@ class Source:
     def _watch(self, event: Event) -> None:
         self.setting.take(event)
         if event.kind in _BILLED:
-            for fact in self._facts.take(event):
-                fact.charge(self.bill)
-                self._free += (
-                    fact.status == "error" and fact.cost is None and not (fact.used.tokens_in or fact.used.tokens_out)
-                )
+            self._facts.take(event)
 
 
 def _steps(path: str) -> list[str]:

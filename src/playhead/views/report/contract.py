@@ -59,6 +59,11 @@ def verdict(verified: dict[str, Any], claim: str) -> str | None:
     return None if told is None else str(told).replace("_", " ")
 
 
+def silent(run: ReportedRun) -> int:
+    """Return of how many calls nobody knows what they cost; of a replay that asked nobody, none."""
+    return 0 if is_replay(run.verify) else int(run.summary.get("calls_without_usage") or 0)
+
+
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found; what could not be compared is never said to be the same."""
     if diff.get("identical") is None:

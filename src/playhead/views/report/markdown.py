@@ -11,7 +11,17 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
 from playhead.views.difference import spelled
-from playhead.views.report.contract import Report, ReportedRun, before, failures, is_replay, outcome, said, verdict
+from playhead.views.report.contract import (
+    Report,
+    ReportedRun,
+    before,
+    failures,
+    is_replay,
+    outcome,
+    said,
+    silent,
+    verdict,
+)
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 # GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
@@ -48,13 +58,16 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
     for run in runs:
         about = run.summary
         status = str(about.get("status"))
-        cost = about.get("cost")
+        known = about.get("cost")
+        unknown = about.get("cost_unpriced") or silent(run) or (known is None and about.get("model_calls"))
+        costs = [_m(prices.money(known))] if known is not None else []
+        costs += ["unknown"] if unknown else []
         found.append(
             "| " + " | ".join([
                 f"{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
-                _m(prices.money(cost)) if cost is not None else "unknown" if about.get("model_calls") else "",
+                " + ".join(costs),
                 *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"
         )  # fmt: skip

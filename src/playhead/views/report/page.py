@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, is_replay, verdict
+from playhead.views.report.contract import Report, ReportedRun, is_replay, silent, verdict
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
@@ -56,7 +56,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
     tokens = f"tokens {_count(about, 'tokens_in'):,} in → {_count(about, 'tokens_out'):,} out"
     events = text.several(_count(about, "events"), "event")
     counts = f"{events}, {models} to models, {_count(about, 'tool_calls'):,} to tools"
-    cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [])
+    cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [], silent(run))
     badges = [
         badge("status", about.get("status")),
         badge("integrity", verdict(verified, "integrity")),
