@@ -373,5 +373,5 @@ def test_a_cost_of_which_not_all_is_known_says_so():
     found = report(str(run.id))
     found.runs[0].summary["cost"] = 0.25  # whatever is installed here to price it
     found.runs[0].summary["cost_unpriced"] = []
-    assert "| $0.2500 + unknown |" in as_markdown(found)
-    assert "about $0.2500, estimated; 2 calls did not say their tokens" in as_page(found)
+    assert "| $0.2500 + unknown |" in found.markdown()
+    assert "about $0.2500, estimated; 2 calls did not say their tokens" in found.html()
