@@ -143,7 +143,7 @@ class _Comparing:
         deviations = [self._told(one) for one in found] + self._printed(bool(found))
         headline = next((one for one in deviations if _is_origin(one)), deviations[0] if deviations else None)
         first, second = (right, left) if self._turned else (left, right)
-        return Comparison(
+        comparison = Comparison(
             left=first.side.run,
             right=second.side.run,
             deviations=deviations,
@@ -161,6 +161,9 @@ class _Comparing:
             output_differs=_output_differs(left.side, right.side),
             failures={"left": first.failure(), "right": second.failure()},
         )
+        for one in (first, second):
+            one.side.let_go()
+        return comparison
 
     def _differences(self) -> Iterable[Difference]:
         for node in self._left.side.nodes:

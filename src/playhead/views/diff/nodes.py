@@ -123,6 +123,12 @@ class Side:
                 if parent is not None:
                     parent.children = [child for child in parent.children if id(child) not in gone]
 
+    def let_go(self) -> None:
+        """Keep no node that nobody else has: from here on they know what they are in, and not what is in them."""
+        for node in self.nodes:
+            node.children, node.mate = _NOTHING, None  # no circles, which only the garbage collector would find
+        self.nodes = []
+
 
 Watch = Callable[[Event], None]
 
