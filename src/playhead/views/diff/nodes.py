@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
 from playhead.errors import MissingContent
@@ -57,11 +58,11 @@ class Node:
     )  # fmt: skip
 
     def __init__(self, event: Event, number: int, when: int) -> None:
-        self.seq, self.lane, self.number = event.seq, event.lane, number
+        self.seq, self.lane, self.number = event.seq, intern(event.lane), number  # of few names there are many nodes
         noun = _NOUNS.get(event.kind)
         self.kind = noun or event.kind
         name = event.data.get("name") if noun in _NAMED else None
-        self.name: str = name if type(name) is str and name else SpanView(event).name
+        self.name = intern(name if type(name) is str and name else SpanView(event).name)
         self.end_seq: int | None = None
         self.start = self.end = when  # in the order of the run
         self.status = "point" if noun is None else "open"
@@ -246,7 +247,7 @@ class _Reading:
     def _close(self, node: Node, event: Event) -> None:
         node.end, node.end_seq = self._when(event), event.seq
         data = event.data
-        node.status = str(data.get("outcome") or data.get("status") or "ok")
+        node.status = intern(str(data.get("outcome") or data.get("status") or "ok"))
         if not data.get("inferred"):
             node.duration_us = max(0, event.elapsed_us - self._begun_us[node.number])
         if event.kind == "model.responded":
