@@ -233,3 +233,40 @@ def test_diff_in_python_names_the_first_deviation(store):
     assert (found.first.path, found.first.cause) == ("shop / look / price", "output_changed")
     assert [(change.path, change.left, change.right) for change in found.first.changes] == [("/output", 2, 9)]
     assert not playhead.diff(playhead.load(left), playhead.load(left))
+
+
+def test_two_runs_that_failed_each_in_its_own_way_are_not_said_to_have_the_same_output(ask, store):
+    for error in (ValueError("no such customer"), KeyError("token"), KeyError("token")):
+        with contextlib.suppress(ValueError, KeyError), playhead.record("shop", store=store):
+            raise error
+    out = ask("diff", "@last~2", "@last").out
+    top = out.partition("\nfirst ")[0].splitlines()
+    assert top[2] == "both runs failed, each in its own way"
+    assert "left failed  ValueError: no such customer" in out
+    assert "right failed  KeyError: 'token'" in out
+    page = ask("report", "@last~2", "@last", "--format", "md").out
+    assert "### Differences: both runs failed, each in its own way" in page
+    shop(store)
+    assert "left failed  KeyError: 'token'" in ask("diff", "@last~1", "@last").out
+
+
+def test_the_headline_and_the_count_are_of_what_is_shown(ask, store):
+    shop(store)
+    shop(store, budget=30, apple=9)
+    out = ask("diff", "@last~1", "@last", "--only", "artifact").out
+    assert "first  7  artifact order.patch" in out
+    assert "\n1 of 3 deviations, 1 of them follow from others\n" in out
+    assert (
+        ask("diff", "@last~1", "@last", "--only", "artifact", "--json").json["headline"]["kind"] == "artifact.created"
+    )
+    none = ask("diff", "@last~1", "@last", "--only", "mcp")
+    assert "\n0 of 3 deviations\n" in none.out
+    assert "first" not in none.out
+
+
+def test_texts_that_differ_in_their_quotes_look_different(ask, store):
+    shop(store, apple='{"vat": 0.19}')
+    shop(store, apple="{'vat': 0.19}")
+    shop(store, apple="""{'vat': "0.19"}""")
+    assert "/output  '{\"vat\": 0.19}' → \"{'vat': 0.19}\"" in ask("diff", "@last~2", "@last~1").out
+    assert r'''→ "{'vat': \"0.19\"}"''' in ask("diff", "@last~1", "@last").out

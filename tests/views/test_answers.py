@@ -44,7 +44,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "read_file", "argume
         ({"content": [{"type": "tool_use", "name": "edit", "input": {"path": "a", "text": "x" * 99}}]},
          'calls edit(path="a", text="xxxxxxxxxxxxxxxxxxxxxxx…)'),
         ({"output": [{"type": "custom_tool_call", "name": "sh", "input": "ls -l"}]}, 'calls sh("ls -l")'),
-        ({"tool_calls": [{"function": {"name": "f", "arguments": '{"cut": '}}]}, """calls f("{'cut': ")"""),
+        ({"tool_calls": [{"function": {"name": "f", "arguments": '{"cut": '}}]}, """calls f('{"cut": ')"""),
         ({"tool_calls": [{"function": {"name": "f", "arguments": None}}, {"function": {"name": "g"}}]}, "calls f, g"),
         ({"content": {"$blob": "a" * 64, "len": 50_000, "as": "text"}}, '"<text, 50.0 kB>"'),
     ],

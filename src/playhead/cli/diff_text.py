@@ -9,6 +9,7 @@ from playhead.cli.beside import beside
 from playhead.cli.output import Output, Part, one_line
 from playhead.views import prices, text
 from playhead.views.diff.comparison import Comparison, Deviation
+from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.setting import brief
 from playhead.views.difference import ABSENT, Change, spelled
 from playhead.views.words import hunks, is_patch, lines, shown, words
@@ -30,6 +31,7 @@ _MOVES = {
     "wrapper": "inside of another span",
     "name": "under another name",
 }
+_TONES = {"ok": "green", "bad": "red", "warn": "yellow"}
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
 _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
@@ -37,28 +39,21 @@ _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of
 
 def print_outcome(found: Comparison, out: Output) -> None:
     """Say whether the final output differs, and what that is."""
-    if found.identical is None:
-        out.styled(("could not tell", "bold yellow"), ": nothing differs of what could be compared")
-    elif found.identical:
-        out.styled(("no difference", "bold green"), " in what the two runs did and were answered")
-    elif found.output_differs is None:
-        out.styled(("the final output cannot be compared", "bold yellow"), ": one of the runs has no end")
-    elif found.output_differs:
-        out.styled(("the final output differs", "bold red"))
+    tone, head, rest = outcome_of(found.identical, found.output_differs, found.failures)
+    out.styled((head, f"bold {_TONES[tone]}"), rest)
+    if found.output_differs:
         for one in found.deviations:
             for change in one.changes if one.kind == "run" else ():
                 if _is_outcome(change):
                     print_change(change, out)
+    if not found.identical:
         _print_failures(found.failures, out)
-    else:
-        out.styled(("the final output is the same", "bold green"), ", the way there is not")
 
 
 def _print_failures(failures: dict[str, dict[str, Any] | None], out: Output) -> None:
-    """Say why a run failed, where both did not for the same reason."""
-    if failures["left"] == failures["right"]:
-        return
-    for side, failure in failures.items():
+    """Say why each run failed, once where both did for the same reason."""
+    sides = {"both": failures["left"]} if failures["left"] == failures["right"] else failures
+    for side, failure in sides.items():
         if failure is not None and failure["error"]:
             where = (f"  {one_line(failure['where'])}", "dim") if failure["where"] else ""
             out.styled(_INDENT, (f"{side} failed", "dim"), "  ", (one_line(failure["error"]), "red"), where)
@@ -66,18 +61,22 @@ def _print_failures(failures: dict[str, dict[str, Any] | None], out: Output) -> 
                 out.styled(_INDENT, "  ", one_line(cause))
 
 
-def print_deviations(found: Comparison, chosen: list[Deviation], limit: int, all_of_them: bool, out: Output) -> None:
-    """Write the headline, then each deviation; what follows from another has no fields unless all are asked for."""
+def print_deviations(found: Comparison, total: int, limit: int, all_of_them: bool, out: Output) -> None:
+    """Write the headline, then each deviation; what follows from another has no fields unless all are asked for.
+
+    `total` is how many there were before some were chosen.
+    """
+    chosen = found.deviations
     if found.headline is not None:
         out.styled(("first  ", "dim"), (one_line(_place(found.headline)), "bold"), "  ", _told(found.headline))
         first = found.first
         if first is not None and first is not found.headline:
             out.styled(("before ", "dim"), one_line(_place(first)), "  ", _told(first))
-    origins = sum(one.cause != "follows" for one in found.deviations)
-    total = len(found.deviations)
+    follows = sum(one.cause == "follows" for one in chosen)
     if total:
-        follows = f", {total - origins:,} of them follow from others" if total > origins else ""
-        out.styled(("\n" + text.several(total, "deviation"), "bold"), follows)
+        count = f"{len(chosen):,} of {text.several(total, 'deviation')}"
+        count = text.several(total, "deviation") if len(chosen) == total else count
+        out.styled(("\n" + count, "bold"), f", {follows:,} of them follow from others" if follows else "")
     for one in chosen[:limit] if limit else chosen:
         sign, style = _SIGNS[one.type]
         mark = "◆ " if one.deviation_point and out.unicode else "* " if one.deviation_point else "  "

@@ -236,6 +236,13 @@ def short(value: Any, width: int, resolve: Resolve | None = None) -> str:
     return cut(_said(value, width, resolve, 0), width)
 
 
+def quoted(value: str) -> str:
+    """Return a text in quotes that do not stand in it; in double ones, with escapes, where both do."""
+    if '"' not in value:
+        return f'"{value}"'
+    return f"'{value}'" if "'" not in value else '"' + value.replace('"', '\\"') + '"'
+
+
 def legible(mark: dict[str, Any]) -> str:
     """Return text that is not valid Unicode, which is marked (`$str`), with escapes for what is not: `\\udcff`."""
     from playhead.event.plain import restore  # here: a list of runs does not need it
@@ -258,7 +265,7 @@ def _said(value: Any, width: int, resolve: Resolve | None, depth: int) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return '"' + cut(value, width).replace('"', "'").replace("\n", "⏎") + '"'
+            return quoted(cut(value, width).replace("\n", "⏎"))
         case int() | float():
             return str(value)
         case list() | dict() if depth >= _SHORT_DEPTH_MAX:

@@ -447,6 +447,48 @@ def test_what_a_policy_decided_by_itself_is_no_difference_to_a_replay() -> None:
     assert both_ways(live, again) == [("removed", None, "fs.write")]
 
 
+def test_what_another_policy_decided_and_did_not_stop_is_of_the_setting() -> None:
+    def checked(resource: str, decision: str = "allow", mode: str = "observe") -> Part:
+        about = {"capability": "fs.write", "resource": resource, "decision": decision, "mode": mode}
+        return Part("policy.checked", {**about, "by": "policy"})
+
+    bare = run(tool("a"), policy("src/"))
+    watched = run(tool("a"), checked("x"), checked("y", "deny"), policy("src/"), run="run_b", policy={"digest": "p"})
+    assert both_ways(bare, watched) == []
+    body = tool("a"), checked("x"), policy("src/"), checked("y", "deny", "enforce")
+    stopped = run(*body, run="run_b", policy={"digest": "q"})
+    found = diffed(bare, stopped)
+    assert found.headline is not None
+    assert (found.headline.type, found.headline.right_seq) == ("added", 5)
+    same = run(tool("a"), checked("x"), policy("src/"), run="run_b", policy={"digest": "p"})
+    assert both_ways(watched, same) == [("removed", None, "fs.write")]  # the policy is the same: less was done
+
+
+def test_what_was_imported_into_one_run_alone_is_no_difference() -> None:
+    def reported(events: list[Event], *results: str) -> list[Event]:
+        last = events[-1]
+        return events + [
+            msgspec.structs.replace(last, seq=last.seq + at, kind="ci.reported", span=None, data={"job": "test", "result": one})
+            for at, one in enumerate(results, 1)
+        ]  # fmt: skip
+
+    bare, other = run(tool("a")), run(tool("a"), run="run_b")
+    assert both_ways(reported(bare, "success"), other) == []
+    assert both_ways(reported(bare, "success"), reported(other, "success")) == []
+    assert [one[0] for one in both_ways(reported(bare, "success"), reported(other, "failure"))] == ["changed"]
+    within = run(tool("a"), Part("ci.reported", {"job": "test", "result": "success"}), run="run_b")
+    assert [one[0] for one in both_ways(bare, within)] == ["added"]
+
+
+def test_a_process_of_another_environment_is_the_same_one() -> None:
+    def process(python: str, code: int) -> Part:
+        ended = {"status": "ok" if code == 0 else "error", "exit_code": code}
+        return Part("process.started", {"argv": [python, "-m", "pytest"]}, ended)
+
+    found = diffed(run(process("/a/bin/python", 0)), run(process("/b/bin/python", 1), run="run_b"))
+    assert [(one.type, one.cause) for one in found.deviations] == [("changed", "input_changed")]
+
+
 def test_what_is_inside_of_a_tool_that_a_replay_did_not_run_is_no_difference() -> None:
     ran = tool("think", {}, "so", step("inner", note("a"), tool("ask", {}, "b")))
     live = run(tool("first"), ran, ran, tool("last"))

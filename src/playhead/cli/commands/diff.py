@@ -12,7 +12,7 @@ from playhead.cli.arguments import add_ignore, add_run
 from playhead.cli.diff_text import print_beside, print_deviations, print_outcome
 from playhead.cli.output import Output, one_line
 from playhead.errors import UsageError
-from playhead.views.diff.comparison import Comparison, Deviation
+from playhead.views.diff.comparison import Deviation
 
 _TYPES = ("added", "removed", "changed", "moved")
 _CAUSES = ("input_changed", "output_changed", "status_changed", "follows")
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
     problems = [warn_if_altered(found, name, out) for found, name in zip(runs, (args.left, args.right), strict=True)]
     with out.progress(None, "comparing"):
         found = diff(*runs, ignore=args.ignore, durations=args.durations)
-    chosen = [one for one in found.deviations if _is_wanted(one, wanted)]
+    chosen = found.only([one for one in found.deviations if _is_wanted(one, wanted)])
     if out.json:
-        document = found.as_dict() if not wanted else Comparison(**{**vars(found), "deviations": chosen}).as_dict()
+        document = chosen.as_dict()
         document["identical"] = found.identical
         altered = next((problem for problem in problems if problem is not None), None)
         document["problem"] = None if altered is None else altered.as_dict()["error"]
@@ -61,11 +61,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
         for label, one in zip(("left ", "right"), runs, strict=True):
             out.styled((f"{label}  ", "dim"), f"{one.id}  {one_line(one.name)}  {one.status}")
         print_outcome(found, out)
-        print_deviations(found, chosen, args.limit, args.all, out)
+        print_deviations(chosen, len(found.deviations), args.limit, args.all, out)
         print_beside(found, out)
     if any(problems) or found.identical is None:
         return 3
-    return 1 if args.exit_code and chosen else 0
+    return 1 if args.exit_code and chosen.deviations else 0
 
 
 def _wanted(given: list[str]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +87,10 @@ class Comparison:
         """Return the first deviation in time."""
         return self.deviations[0] if self.deviations else None
 
+    def only(self, deviations: list[Deviation]) -> Comparison:
+        """Return the same with some of the deviations alone."""
+        return replace(self, deviations=deviations, headline=_headline(deviations))
+
     def __bool__(self) -> bool:
         """Say whether anything differs."""
         return bool(self.deviations)
@@ -129,6 +133,12 @@ class _Comparing:
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
                 side.leave_out(side.checks)
+        if not (left.side.later and right.side.later):  # results were imported into one of them, and not of the other
+            for side in (left.side, right.side):
+                side.leave_out(side.later)
+        other_policy = left.setting.policy != right.setting.policy  # which asks about more than the other one does
+        if other_policy and not (left.side.checks and right.side.checks):
+            self._leave_unheeded()
         Pairing(
             left.side,
             right.side,
@@ -136,18 +146,19 @@ class _Comparing:
             (left.nameless, right.nameless),
             (left.values, right.values),
         ).pair()
+        if other_policy:
+            self._leave_unheeded()
         found = list(self._differences())
         if left.side.root is not None:
             Causes(left.side.root, found).settle()
         found.sort(key=lambda one: (one.at, one.node.seq))
         deviations = [self._told(one) for one in found] + self._printed(bool(found))
-        headline = next((one for one in deviations if _is_origin(one)), deviations[0] if deviations else None)
         first, second = (right, left) if self._turned else (left, right)
         comparison = Comparison(
             left=first.side.run,
             right=second.side.run,
             deviations=deviations,
-            headline=headline,
+            headline=_headline(deviations),
             metrics=metrics(first, second),
             config=[
                 one
@@ -164,6 +175,10 @@ class _Comparing:
         for one in (first, second):
             one.side.let_go()
         return comparison
+
+    def _leave_unheeded(self) -> None:
+        for side in (self._left.side, self._right.side):
+            side.leave_out(side.unheeded())
 
     def _differences(self) -> Iterable[Difference]:
         for node in self._left.side.nodes:
@@ -271,6 +286,10 @@ def _difference(left: Node, right: Node) -> Difference | None:
         follows = left.moved == "wrapper" and cause is None
         return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
     return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
+
+
+def _headline(deviations: list[Deviation]) -> Deviation | None:
+    return next((one for one in deviations if _is_origin(one)), deviations[0] if deviations else None)
 
 
 def _is_origin(one: Deviation) -> bool:

@@ -23,7 +23,7 @@ def called(node: Node) -> Hashable:
         case "http":
             return node.kind, node.name.partition("?")[0]
         case "process":
-            return node.kind, node.name.partition(" ")[0]
+            return node.kind, node.name.partition(" ")[0].rpartition("/")[2]  # of whichever environment
         case _:
             return node.kind, node.name
 

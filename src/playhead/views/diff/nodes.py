@@ -114,6 +114,8 @@ class Side:
     ended_us: int = 0
     problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
     checks: list[Node] = field(default_factory=list)  # that the policy made of its own accord, about what was done
+    stops: list[Node] = field(default_factory=list)  # those of them that kept something from being done
+    later: list[Node] = field(default_factory=list)  # that came after the end, such as results of CI
 
     def leave_out(self, nodes: Iterable[Node]) -> None:
         """Take away what is not to be compared."""
@@ -123,6 +125,11 @@ class Side:
             for parent in {id(parent): parent for parent in gone.values()}.values():
                 if parent is not None:
                     parent.children = [child for child in parent.children if id(child) not in gone]
+
+    def unheeded(self) -> list[Node]:
+        """Return what the policy decided in this run alone, and nothing was stopped by."""
+        stops = {id(node) for node in self.stops}
+        return [node for node in self.checks if node.mate is None and id(node) not in stops]
 
     def let_go(self) -> None:
         """Keep no node that nobody else has: from here on they know what they are in, and not what is in them."""
@@ -158,6 +165,7 @@ class _Reading:
         self._begun_us: list[int] = []
         self._effects: list[tuple[str | None, str, str, int]] = []
         self._program: str | None = None  # the span of the program itself, that a launcher started
+        self._until_end: int | None = None  # how many nodes there were at the end of the run
 
     def read(self, events: Iterable[Event]) -> Side:
         side, number, last_us = self._side, 0, 0
@@ -173,6 +181,8 @@ class _Reading:
             side.run, side.head, side.counts["events"] = event.run, event.hash, number
         if not side.finished:
             side.ended_us = last_us
+        if self._until_end is not None:
+            side.later = side.nodes[self._until_end :]
         kinds = Counter(node.kind for node in side.nodes)
         side.counts.update(model_calls=kinds["model"], tool_calls=kinds["tool"])
         self._nest()
@@ -201,6 +211,7 @@ class _Reading:
             if side.root is not None:
                 self._close(side.root, event)  # the last one counts
                 side.finished, side.ended_us = True, event.elapsed_us
+                self._until_end = len(side.nodes)
         elif kind == "run.started" and side.root is None:
             side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             side.folder = content.folder_of(data)
@@ -227,6 +238,8 @@ class _Reading:
         self._side.nodes.append(node)
         if event.kind == "policy.checked" and event.data.get("by") == "policy":
             self._side.checks.append(node)
+            if event.data.get("decision") != "allow" and event.data.get("mode") == "enforce":
+                self._side.stops.append(node)
         if event.parent is not None:
             node.parent = self._known.get(event.parent)
             if node.parent is None:

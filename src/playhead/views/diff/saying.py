@@ -1,6 +1,8 @@
-"""Say in one line what something asked and what came of it, in the words of the timeline."""
+"""Say what a comparison found, and in one line what something asked and what came of it, in words of the timeline."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
@@ -24,3 +26,28 @@ def said_of(opening: Event, closing: Event | None, resolve: Resolve) -> tuple[st
         asked = text.short(told, _limits.CELL_CHARACTERS_MAX) if told else asked
     decision = row.status if opening.kind == "policy.checked" else ""
     return asked, row.answer or row.error or ", ".join(filter(None, (decision, row.result)))
+
+
+def outcome_of(
+    identical: bool | None, output_differs: bool | None, failures: dict[str, dict[str, Any] | None]
+) -> tuple[str, str, str]:
+    """Say in a few words what a comparison found: `ok`, `bad` or `warn`, in short, and what there is to add.
+
+    What could not be compared is never said to be the same.
+    """
+    if identical is None:
+        return "warn", "could not tell", ": nothing differs of what could be compared"
+    if identical:
+        return "ok", "no difference", " in what the two runs did and were answered"
+    if output_differs is None:
+        return "warn", "the final output cannot be compared", ": one of the runs has no end"
+    left, right = (mapping(failures.get(side)).get("error") for side in ("left", "right"))
+    if left and right and left != right:
+        return "bad", "both runs failed, each in its own way", ""
+    if output_differs:
+        return "bad", "the final output differs", ""
+    return (
+        "ok",
+        "both runs failed alike" if left and right else "the final output is the same",
+        ", the way there is not",
+    )

@@ -73,6 +73,11 @@ class Setting:
                     if isinstance(path := file.get("path"), str):
                         self._written[self._named(path)] = file.get("digest") or file.get("size")
 
+    @property
+    def policy(self) -> dict[str, Any]:
+        """Return which policy was in force."""
+        return mapping(self._started.get("policy"))
+
     def found(self) -> dict[str, Any]:
         """Return what was collected; what is empty is left out."""
         everything = {

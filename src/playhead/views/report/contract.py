@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
 
 FORMAT = "playhead-report/1"
@@ -65,16 +66,9 @@ def silent(run: ReportedRun) -> int:
 
 
 def outcome(diff: dict[str, Any]) -> str:
-    """Say in a few words what a comparison found; what could not be compared is never said to be the same."""
-    if diff.get("identical") is None:
-        return "could not tell: nothing differs of what could be compared"
-    if diff["identical"]:
-        return "no difference in what the two runs did and were answered"
-    if diff.get("output_differs") is None:
-        return "the final output cannot be compared: one of the runs has no end"
-    return (
-        "the final output differs" if diff["output_differs"] else "the final output is the same, the way there is not"
-    )
+    """Say in a few words what a comparison found."""
+    _, head, rest = outcome_of(diff.get("identical"), diff.get("output_differs"), mapping(diff.get("failures")))
+    return head + rest
 
 
 def before(diff: dict[str, Any]) -> dict[str, Any] | None:
