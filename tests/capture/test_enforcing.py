@@ -274,6 +274,19 @@ def test_a_run_that_cannot_be_recorded_is_not_let_loose() -> None:
         raise AssertionError("not reached")
 
 
+def test_a_run_says_that_the_policy_above_its_folder_is_not_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / FILE).write_text('mode = "enforce"\n')
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    with pytest.warns(playhead.RecordingWarning, match="no policy is in force: that of"), playhead.record("r"):
+        Path("written").write_text("x")
+    monkeypatch.setenv("PLAYHEAD_POLICY", str(tmp_path / FILE))
+    with playhead.record("r"), pytest.raises(playhead.PolicyDenied):
+        Path("other").write_text("x")
+
+
 def test_the_policy_of_another_place_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "strict.toml").write_text('mode = "enforce"\n')
     monkeypatch.setenv("PLAYHEAD_POLICY", "strict.toml")

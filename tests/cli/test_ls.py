@@ -9,8 +9,8 @@ import pytest
 from tests import repositories
 
 import playhead
+from playhead._api.points_in_time import moment_us
 from playhead._clock import FakeClock
-from playhead.cli.arguments import moment_us
 from playhead.cli.commands.ls import FIELDS, _took_us
 from playhead.errors import UsageError
 

@@ -107,6 +107,35 @@ def test_what_is_probably_not_meant_is_said(ask, store):
     assert len(ask("policy", "check", "--json").json["doubts"]) == 3
 
 
+def test_a_policy_that_only_denies_is_said_to_allow_nothing(ask, store):
+    Path(FILE).write_text(
+        '[capabilities."fs.write"]\ndeny = ["deploy/**"]\n[capabilities."tool.call"]\ndeny = ["rm"]\n'
+    )
+    out = ask("policy", "check").out
+    assert (
+        'capabilities."fs.write" allows nothing, so all of it is denied; to deny no more than that, add allow = ["**"]'
+        in out
+    )
+    assert 'capabilities."tool.call" allows nothing' in out
+    assert 'add allow = ["*"]' in out
+    Path(FILE).write_text('[capabilities."fs.write"]\nallow = ["**"]\ndeny = ["deploy/**"]\n')
+    assert "allows nothing" not in ask("policy", "check").out
+    said = ask("policy", "explain", "fs.write", "anywhere/x")
+    assert said.code == 0
+    assert "mode observe" not in said.out
+    assert "mode observe: it would be recorded" in ask("policy", "explain", "fs.write", "deploy/x").out
+
+
+def test_a_policy_of_a_folder_above_is_named(ask, store, monkeypatch):
+    Path(FILE).write_text('[capabilities."fs.write"]\nallow = ["**"]\n')
+    Path("inside/deeper").mkdir(parents=True)
+    monkeypatch.chdir("inside/deeper")
+    said = ask("policy", "check")
+    assert f"there is {Path.cwd().parent.parent / FILE}" in said.err
+    Path("../.git").mkdir()  # where another repository begins
+    assert "there is /" not in ask("policy", "check").err
+
+
 def test_what_can_never_fit_is_an_error(ask, store):
     for capability, pattern, told in (
         ("net.connect", "https://api.example.com/v1", "write 'api.example.com:443'"),

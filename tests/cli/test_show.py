@@ -569,3 +569,14 @@ def test_the_next_steps_name_the_store_that_was_named(ask, sample, store, tmp_pa
         words = shlex.split(command)[1:]
         assert ask(*("3" if word == "SEQ" else word for word in words)).code == 0, command
     assert len(told) == 3
+
+
+def test_python_names_events_and_steps_as_the_command_line_does(ask, store):
+    with playhead.record("r", store=store) as run, playhead.step("plan"):
+        playhead.note("a")
+    found = playhead.load(run.id)
+    assert [found.at("plan").seq, found.at(step="plan").seq, found.at("2").seq, found.at(2).seq] == [1, 3, 2, 2]
+    assert f"after event {found.at(step='plan').seq} " in ask("show", run.id, "--step", "plan").out
+    for wrong in ({}, {"seq": 1, "step": "plan"}, {"seq": "nothing"}, {"step": "nothing"}):
+        with pytest.raises(playhead.PlayheadError):
+            found.at(**wrong)

@@ -90,11 +90,12 @@ def test_one_run_is_added_up_by_itself_and_says_what_a_playback_of_it_saves(ask,
 
 
 def test_the_same_from_python(store):
+    assert playhead.stats("model", since="7d").total == playhead.stats("model").total
     found = playhead.stats("model", name="first")
     assert (found.total.models.cost, found.total.models.unpriced) == (pytest.approx(6.4), ["strange"])
     with pytest.raises(playhead.PlayheadError, match="not added up by 'moon'"):
         playhead.stats("moon")
-    with pytest.raises(playhead.PlayheadError, match="since is not a moment"):
+    with pytest.raises(playhead.PlayheadError, match="not a point in time: .yesterday."):
         playhead.stats(since="yesterday")
     with pytest.raises(playhead.PlayheadError, match="no run has the status 'fine'"):
         playhead.stats(status="fine")

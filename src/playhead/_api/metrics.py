@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from playhead._api.collecting import no_collecting
+from playhead._api.points_in_time import moment_us
 from playhead._api.spending import model_rows
 from playhead.errors import PlayheadError, UsageError
 from playhead.store.index import Index
@@ -37,8 +38,8 @@ def stats(
     agent: str | None = None,
     commit: str | None = None,
     tag: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
     store: str | Path | None = None,
 ) -> Metrics:
     """Add up the runs of a store: `playhead.stats("day", agent="fix-login").total.models.cost`."""
@@ -53,8 +54,8 @@ def stats(
         agent=agent,
         commit=commit,
         tag=tag,
-        since_us=_micros("since", since),
-        until_us=_micros("until", until),
+        since_us=None if since is None else moment_us(since),
+        until_us=None if until is None else moment_us(until),
     )
     with open_index(files) as index:
         return stats_of(index, by, chosen, price_list_of(files))
@@ -79,15 +80,6 @@ def check_by(by: str) -> None:
     """Refuse what runs cannot be added up by."""
     if by not in BY:
         raise UsageError(f"runs are not added up by {by!r}", hint=f"It is {', '.join(BY[:-1])} or {BY[-1]}.")
-
-
-def _micros(what: str, moment: datetime | None) -> int | None:
-    if moment is None:
-        return None
-    try:
-        return int(moment.timestamp() * 1_000_000)
-    except (AttributeError, OverflowError, ValueError, OSError):
-        raise UsageError(f"{what} is not a moment: {moment!r}", hint="Give a datetime.") from None
 
 
 def _recorded_us(replay: RunReader) -> int | None:

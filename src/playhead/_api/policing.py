@@ -22,8 +22,10 @@ def policy_here(named: str | None = None) -> Rules:
     """Return the policy that a run would have here: that of a file, else of the settings, else of this folder."""
     path = named if named is not None else os.path.expanduser(settings_module.load().policy)
     if not os.path.lexists(path):  # a link to nothing is one that cannot be read
+        other = rules.above(Path.cwd()) if named is None else None
+        here = f"there is no policy here: no {path}" + (f"; there is {other}" if other is not None else "")
         raise UsageError(
-            f"there is no policy {path}" if named is not None else f"there is no policy here: no {path}",
+            f"there is no policy {path}" if named is not None else here,
             hint=f"`--policy FILE` names one, else it is {rules.FILE} of this folder; docs/guides/policy.md shows one.",
         )
     return rules.load(path) if named is not None else rules.load(Path.cwd() / path)

@@ -19,6 +19,7 @@ from playhead import settings as settings_module
 from playhead._api.addenda import adding
 from playhead._api.latest import look_up, runs_above, similar
 from playhead._api.metrics import metrics_of_run
+from playhead._api.naming_events import event_at
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import (
@@ -107,8 +108,15 @@ class Run:
         """Return one event, every value as it was."""
         return self._reader.event(seq)
 
-    def at(self, seq: int) -> Moment:
-        """Say how things stood right after an event; going to another one afterwards is quick, in a long run too."""
+    def at(self, seq: int | str | None = None, *, step: str | None = None) -> Moment:
+        """Say how things stood right after an event; going to another one afterwards is quick, in a long run too.
+
+        An event has a number, or a name as `show --at` takes it; `step` names a step: how things stood at its end.
+        """
+        if (seq is None) == (step is None):
+            raise UsageError("at which event?", hint="Say one of the two: at(17) or at('gpt-5#2'), or at(step='plan').")
+        seq = event_at(self._reader, seq, step)
+        assert seq is not None
         self._reader.line(seq)  # says which events there are, where this one is not
         if self._moments is None:
             self._moments = Moments(self._whole, price_list_of(self.store))

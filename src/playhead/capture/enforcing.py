@@ -100,14 +100,28 @@ class Enforcer:
 
 def begin(recording: Recording, store: Store, settings: Settings, run: str | None, given: Given) -> None:
     """Put the policy of a run in force: what was kept with it; of a new one what is given, else that of the folder."""
+    policy: Rules | None
     if run is not None:
         policy = kept(store, run)
+    elif given == OF_FOLDER:
+        policy = _of_folder(settings)
     else:
-        policy = rules.find(Path.cwd(), settings.policy) if given == OF_FOLDER else given
+        policy = given
     if policy is not None:
         _of[recording] = Enforcer(policy, settings.prices, getattr(store, "root", None))
         _install()
         untold.install_for_policy()
+
+
+def _of_folder(settings: Settings) -> Rules | None:
+    folder = Path.cwd()
+    policy = rules.find(folder, settings.policy)
+    if policy is None and (other := rules.above(folder)) is not None:
+        guard.tell(
+            f"no policy is in force: that of {other.parent} holds for agents that are started there. "
+            f"PLAYHEAD_POLICY={other} puts it in force here too."
+        )
+    return policy
 
 
 def insist(problem: Exception) -> None:

@@ -125,6 +125,12 @@ def too_late(recording: Recording, what: str) -> None:
         _warn(text)
 
 
+def tell(text: str) -> None:
+    """Say something that whoever starts the agent has to know."""
+    logger.warning("%s", text)
+    _warn(f"playhead: {text}")
+
+
 def give_up(problem: Exception, what: str, strict: bool) -> None:
     """Say once, visibly, that a run is not recorded at all."""
     if strict or _is_our_mistake(problem):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from playhead._clock import Clock, SystemClock
 from playhead.errors import UsageError
 from playhead.settings import Settings
 from playhead.settings import load as load_settings
 from playhead.store import layout
-
-_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,19 +101,3 @@ def insist_on_a_store(named: str) -> None:
             else "`--store DIR` names the folder of one."
         )
         raise UsageError(f"{named} is not a store", hint=there)
-
-
-def moment_us(text: str, clock: Clock | None = None) -> int:
-    """Read a point in time, in microseconds since 1970: `2h` or `3d` ago, or ISO 8601 (local without a zone)."""
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        seconds = float(ago.group(1)) * _SECONDS[ago.group(2)]
-        return (clock or SystemClock()).wall_us() - int(seconds * 1_000_000)
-    from datetime import datetime
-
-    try:
-        return int(datetime.fromisoformat(text.strip()).timestamp() * 1_000_000)
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"not a point in time: {text!r}", hint="Write 30m, 2h, 3d, 2026-01-31, or 2026-01-31T09:30."
-        ) from None

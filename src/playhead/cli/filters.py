@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead._api.latest import runs_above
-from playhead.cli.arguments import moment_us
+from playhead._api.points_in_time import moment_us
 from playhead.cli.output import Output
 from playhead.store.index import STATUSES, Index
 

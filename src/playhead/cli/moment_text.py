@@ -14,34 +14,12 @@ from playhead.cli.run_text import print_value, symbol
 from playhead.cli.talk_text import print_answer, print_asked, print_talk
 from playhead.errors import Altered, PlayheadError
 from playhead.store import layout
-from playhead.store.reader import RunReader
 from playhead.views import prices, reads, text
 from playhead.views.moments import Moment
 from playhead.views.reads import LaneRead
 
 _LISTED_MAX = 10  # of policy checks, artifacts and variables; `--json` has all
 _OPEN_MAX = 50
-
-
-def event_at(found: Run, at: str | None, step: str | None) -> int | None:
-    """Return the event that is meant: by its number or name, or the end of a step."""
-    if at is None and step is None:
-        return None
-    if at is not None and at.isdecimal():
-        return int(at)
-    reader = RunReader(found.store, found.id)
-    if at is not None:
-        from playhead.replay.events_by_name import event_of
-
-        return event_of(reader, at)
-    from playhead.replay.steps import find_step
-
-    meant = find_step(reader, str(step), reader.readable)
-    if meant.closing is not None:
-        return meant.closing
-    # It never ended: the last that was heard of the lane that it is in.
-    events = enumerate(reader.events())
-    return max(at for at, event in events if event.lane == meant.lane and event.kind != "run.finished")
 
 
 def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> int:

@@ -40,12 +40,18 @@ def _problem_of_path(pattern: str) -> str | None:
     return None
 
 
+_EVERYTHING = {"fs.write": "**", "fs.delete": "**"}  # what everything fits, where it is not `*`
+
+
 def doubts(capabilities: Mapping[str, Mapping[str, Sequence[str]]], known: Sequence[str], search: str) -> Iterator[str]:
     """Yield what in a policy is probably not what was meant."""
     for name, table in capabilities.items():
         place = f'capabilities."{name}"'
         if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
             yield f"{place} is asked by nothing but playhead.check; was {close[0]!r} meant?"
+        if table.get("deny") and not table.get("allow"):
+            everything = f'allow = ["{_EVERYTHING.get(name, "*")}"]'
+            yield f"{place} allows nothing, so all of it is denied; to deny no more than that, add {everything}"
         for pattern in table.get("allow", ()):
             over = next((how for how in ("deny", "ask") if pattern in table.get(how, ())), None)
             if over is not None:

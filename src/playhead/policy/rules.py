@@ -150,6 +150,16 @@ def find(folder: Path, named: str = FILE) -> Rules | None:
     return None if named == FILE and not os.path.lexists(path) else load(path)  # a link to nothing is an error
 
 
+def above(folder: Path) -> Path | None:
+    """Return the policy of the nearest folder above, up to that of the repository: it is not in force here."""
+    for at in (folder, *folder.parents):
+        if at != folder and os.path.lexists(at / FILE):
+            return at / FILE
+        if os.path.lexists(at / ".git"):
+            return None
+    return None
+
+
 def decide(
     rules: Rules,
     capability: str,

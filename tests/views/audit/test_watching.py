@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.views.audit.told import Told, audited, found
 
+from playhead.errors import UsageError
 from playhead.event.kinds import PAYLOADS
 from playhead.event.plain import text_mark
 from playhead.ledger.verify import Completeness, Integrity, Verification
@@ -318,6 +319,8 @@ def test_counts_name_every_rule_and_findings_are_in_the_order_of_rules() -> None
     assert list(audit.counts) == list(RULES)
     assert [one.rule for one in audit.findings] == ["write", "network"]
     assert audit.failing(["network", "delete", "medium", "info"]) == {"network": 1, "medium": 1, "info": 2}
+    with pytest.raises(UsageError, match="no rule is called 'hihg'"):
+        audit.failing(["deny", "hihg"])
     assert [one.rule for one in audit.only(["network"]).findings] == ["network"]
 
 

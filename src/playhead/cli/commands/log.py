@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from playhead import _limits
+from playhead._api.points_in_time import moment_us
 from playhead._api.reading import load, open_store
 from playhead._api.stream import stream
-from playhead.cli.arguments import moment_us
 from playhead.cli.output import Output
 from playhead.errors import UsageError
 from playhead.views import text

@@ -120,7 +120,7 @@ def _explain(policy: Rules, args: argparse.Namespace, out: Output) -> int:
         sign, style = symbol(decision.decision, out)
         out.styled((f"{sign} {decision.decision}", style), f"  {one_line(args.capability)} {one_line(args.resource)}")
         out.print(f"  by {one_line(decision.rule)}" + (f": {one_line(decision.reason)}" if decision.reason else ""))
-        if policy.mode == "observe":
+        if policy.mode == "observe" and decision.decision != "allow":
             out.print("  mode observe: it would be recorded, and not stopped")
         if meant:
             out.print(f"  {one_line(args.capability)} is asked by nothing but playhead.check: did you mean {meant[0]}?")

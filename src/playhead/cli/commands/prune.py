@@ -7,9 +7,10 @@ import sys
 from typing import Any
 
 from playhead import _limits
+from playhead._api.points_in_time import moment_us
 from playhead._api.reading import load, open_index, open_store
 from playhead._clock import SystemClock
-from playhead.cli.arguments import add_run, moment_us
+from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.errors import RunNotFound, StoreError, UsageError
 from playhead.store.files import FileStore

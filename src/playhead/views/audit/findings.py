@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from playhead.errors import UsageError
+
 RULES: Final = {  # in the order in which they are told
     "write": "something was written: a file, a folder, a link, a database, a commit",
     "delete": "a file or a folder was deleted",
@@ -127,6 +129,9 @@ class Audit:
 
     def failing(self, names: Iterable[str]) -> dict[str, int]:
         """Count the findings that are of a rule, or at least of a severity, that is named; those of none are absent."""
+        names = list(names)
+        if unknown := sorted({*names}.difference(RULES, SEVERITIES)):
+            raise UsageError(f"no rule is called {unknown[0]!r}", hint=f"There are {', '.join((*RULES, *SEVERITIES))}.")
         out: dict[str, int] = {}
         for name in names:
             severe = SEVERITIES[: SEVERITIES.index(name) + 1] if name in SEVERITIES else ()

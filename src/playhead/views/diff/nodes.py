@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from sys import intern
 from typing import Any
 
 from playhead.errors import MissingContent
@@ -46,6 +45,7 @@ _REPLAYS = ("exact", "model", "fork", "step", "resume")
 
 _NOUNS = {kind: kind.partition(".")[0] for kind in OPENING_TO_CLOSING}
 _NAMED = frozenset({"run", "step", "tool"})  # whose name is a field
+Once = Callable[[str, str], str]
 _NOTHING: list[Any] = []  # to be replaced, never to be added to
 
 
@@ -57,12 +57,13 @@ class Node:
         "name", "number", "parent", "question", "seq", "start", "status", "whole",
     )  # fmt: skip
 
-    def __init__(self, event: Event, number: int, when: int) -> None:
-        self.seq, self.lane, self.number = event.seq, intern(event.lane), number  # of few names there are many nodes
+    def __init__(self, event: Event, number: int, when: int, once: Once) -> None:
+        self.seq, self.lane, self.number = event.seq, once(event.lane, event.lane), number
         noun = _NOUNS.get(event.kind)
         self.kind = noun or event.kind
         name = event.data.get("name") if noun in _NAMED else None
-        self.name = intern(name if type(name) is str and name else SpanView(event).name)
+        name = name if type(name) is str and name else SpanView(event).name
+        self.name: str = once(name, name)
         self.end_seq: int | None = None
         self.start = self.end = when  # in the order of the run
         self.status = "point" if noun is None else "open"
@@ -158,6 +159,8 @@ class _Reading:
     def __init__(self, resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None) -> None:
         self._side = Side()
         self._resolve, self._watch, self._ignored = resolve, watch, ignored
+        texts: dict[str, str] = {}
+        self._once = texts.setdefault  # of few names there are many nodes, which need not have each their own
         self._known: dict[str, Node] = {}
         self._open: dict[str, Node] = {}
         self._around: dict[str, list[Node]] = {}  # what was open under the id of an open span
@@ -230,7 +233,7 @@ class _Reading:
             side.problems.append((event.seq, f"{lost} lost when it was recorded: {data.get('reason')}"))
 
     def _node(self, event: Event) -> Node:
-        node = Node(event, len(self._side.nodes), self._when(event))
+        node = Node(event, len(self._side.nodes), self._when(event), self._once)
         opens = node.status == "open"
         node.question = self._asked(event)
         if not opens:
@@ -260,7 +263,8 @@ class _Reading:
     def _close(self, node: Node, event: Event) -> None:
         node.end, node.end_seq = self._when(event), event.seq
         data = event.data
-        node.status = intern(str(data.get("outcome") or data.get("status") or "ok"))
+        status = str(data.get("outcome") or data.get("status") or "ok")
+        node.status = self._once(status, status)
         if not data.get("inferred"):
             node.duration_us = max(0, event.elapsed_us - self._begun_us[node.number])
         if event.kind == "model.responded":
