@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +271,55 @@ def test_texts_that_differ_in_their_quotes_look_different(ask, store):
     shop(store, apple="""{'vat': "0.19"}""")
     assert "/output  '{\"vat\": 0.19}' → \"{'vat': 0.19}\"" in ask("diff", "@last~2", "@last~1").out
     assert r'''→ "{'vat': \"0.19\"}"''' in ask("diff", "@last~1", "@last").out
+
+
+def test_a_run_that_is_still_written_does_not_differ_from_itself(ask, store):
+    with playhead.record("live", store=store) as run:
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                playhead.note("more")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                assert playhead.diff(run.id, run.id).deviations == []
+        finally:
+            stop.set()
+            writer.join()
+
+
+def test_nothing_of_what_was_asked_for_differs_is_no_answer_where_values_are_gone(ask, store):
+    for text in ("a", "b"):
+        with playhead.record("large", store=store):
+            price_of_all(50_000)
+            playhead.note(text)
+    for blob in (store / "blobs").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    assert ask("diff", "@last~1", "@last", "--only", "tool", "--exit-code").code == 3
+    assert ask("diff", "@last~1", "@last", "--only", "note", "--exit-code").code == 1
+
+
+@playhead.tool
+def price_of_all(count: int) -> str:
+    return "a" * count
+
+
+def test_values_that_look_alike_are_told_apart(ask, store):
+    shop(store, apple=b"abc")
+    shop(store, apple=b"abd")
+    line = next(line for line in ask("diff", "@last~1", "@last").out.splitlines() if "/output " in line)
+    left, _, right = line.partition(" → ")
+    assert "(digest " in left
+    assert left.split()[-1] != right.split()[-1]
+
+
+def test_of_long_words_both_are_shown(ask, store):
+    shop(store, apple="0" * 200)
+    shop(store, apple="1" * 200)
+    out = ask("diff", "@last~1", "@last").out
+    assert "0-] {+1" in out
+    assert "1+}" in out

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import pty
@@ -580,3 +581,25 @@ def test_python_names_events_and_steps_as_the_command_line_does(ask, store):
     for wrong in ({}, {"seq": 1, "step": "plan"}, {"seq": "nothing"}, {"step": "nothing"}):
         with pytest.raises(playhead.PlayheadError):
             found.at(**wrong)
+
+
+def test_a_step_that_never_ended_stands_where_it_was_last_heard_of_and_not_after_the_run(ask, store):
+    with playhead.record("r", store=store) as run:
+        playhead.step("plan").__enter__()
+        playhead.note("last words")
+    at = playhead.load(run.id).at(step="plan").seq
+    playhead.load(run.id).invalidate("wrong")
+    assert playhead.load(run.id).at(step="plan").seq == at
+    assert ask("show", run.id, "--at", "").code == 2
+
+
+def test_several_threads_may_look_at_one_run(store):
+    with playhead.record("r", store=store) as run:
+        for number in range(200):
+            playhead.note(str(number))
+    found = playhead.load(run.id)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        seqs = [number % 200 for number in range(800)]
+        assert [moment.seq for moment in pool.map(found.at, seqs)] == seqs
+        assert all(pool.map(lambda _: sum(1 for _ in found.events()) == 202, range(16)))
+    assert found.event(201).kind == "run.finished"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,22 @@ def diff(
         durations=durations,
         prices=PriceList(settings.prices, settings.store_root()),
     )
+    ones = [one if isinstance(one, Run) else load(one) for one in (left, right)]
+    # One that is still written must not have grown by the time it is read a second time.
+    live = ones[0].id == ones[1].id and ones[0].status == "running"
+    until = sum(1 for _ in ones[0].lines()) if live else None
     with no_collecting():
-        return compare(_recorded(left), _recorded(right), options)
+        return compare(_recorded(ones[0], until), _recorded(ones[1], until), options)
 
 
-def _recorded(run: Run | str | Path) -> Recorded:
-    found = run if isinstance(run, Run) else load(run)
+def _recorded(found: Run, until: int | None) -> Recorded:
     reader = RunReader(found.store, found.id)
 
     def event(seq: int) -> Event:
         one = reader.event(seq)
         return _with_content(found, one) if one.kind == "artifact.created" else one
 
-    return Recorded(reader.events, event, reader.value)
+    return Recorded(lambda: islice(reader.events(), until), event, reader.value)
 
 
 def _with_content(run: Run, event: Event) -> Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from playhead.errors import UsageError
 from playhead.store.reader import RunReader
 
 
@@ -11,6 +12,8 @@ def event_at(reader: RunReader, at: int | str | None, step: str | None) -> int |
         return _end_of(reader, step)
     if at is None or isinstance(at, int):
         return at
+    if not at.strip():
+        raise UsageError("an event without a name", hint="Name it by its number, or as `playhead show` lists it.")
     if at.isdecimal():
         return int(at)
     from playhead.replay.events_by_name import event_of
@@ -24,6 +27,10 @@ def _end_of(reader: RunReader, step: str) -> int:
     meant = find_step(reader, step, reader.readable)
     if meant.closing is not None:
         return meant.closing
-    # It never ended: the last that was heard of the lane that it is in.
-    events = enumerate(reader.events())
-    return max(at for at, event in events if event.lane == meant.lane and event.kind != "run.finished")
+    # It never ended: the last that was heard of the lane that it is in, before the run ended.
+    last = meant.seq
+    for at, event in enumerate(reader.events()):
+        if event.kind == "run.finished":
+            break
+        last = at if event.lane == meant.lane else last
+    return last

@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import os
 import shlex
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -58,6 +59,7 @@ class Run:
         self.store = store
         self._reader = RunReader(store, run)
         self._moments: Moments | None = None
+        self._looking = threading.Lock()  # several threads may look at one run
 
     def __repr__(self) -> str:
         return f"<playhead.Run {self.id}>"
@@ -118,10 +120,11 @@ class Run:
         seq = event_at(self._reader, seq, step)
         assert seq is not None
         self._reader.line(seq)  # says which events there are, where this one is not
-        if self._moments is None:
-            self._moments = Moments(self._whole, price_list_of(self.store))
-        self._moments.follow(self._by_line, seq)
-        return self._moments.at(seq)
+        with self._looking:
+            if self._moments is None:
+                self._moments = Moments(self._whole, price_list_of(self.store))
+            self._moments.follow(self._by_line, seq)
+            return self._moments.at(seq)
 
     def _by_line(self, start: int) -> Iterator[Event]:
         """Yield events, numbered by their lines: in an altered run they may say something else."""

@@ -50,7 +50,7 @@ def _near(pieces: Sequence[Piece], width: int, dots: str) -> Iterable[Piece]:
             yield piece
             continue
         head, tail = piece.text[:width] if at else "", piece.text[-width:] if at + 1 < len(pieces) else ""
-        yield Piece("same", f"{head} {dots} {tail}".strip())
+        yield Piece("same", f"{head} {dots} ".lstrip() + tail)
 
 
 def _folded(pieces: Iterable[Piece], width: int) -> list[list[Part]]:

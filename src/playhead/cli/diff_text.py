@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from playhead import _limits
 from playhead.cli.beside import beside
 from playhead.cli.output import Output, Part, one_line
-from playhead.views import prices, text
+from playhead.views import text
 from playhead.views.diff.comparison import Comparison, Deviation
+from playhead.views.diff.content import digest
+from playhead.views.diff.measures import costs_told
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.setting import brief
 from playhead.views.difference import ABSENT, Change, spelled
@@ -34,6 +37,7 @@ _MOVES = {
 _TONES = {"ok": "green", "bad": "red", "warn": "yellow"}
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
+_DIGEST_SHOWN = 8
 _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
 
 
@@ -112,6 +116,8 @@ def print_change(change: Change, out: Output) -> None:
                 out.styled(_INDENT, "  ", *line)
         return
     was, now = (_value(side) for side in (left, right))
+    if was == now:  # what differs is beyond what is shown
+        was, now = (f"{was} (digest {_digest(side)})" for side in (left, right))
     parts: list[Part] = [path, "  "]
     if left is not ABSENT:
         parts.append((f"- {was}", "red") if right is ABSENT else (was, "red"))
@@ -166,6 +172,10 @@ def _value(value: Any) -> str:
     return "" if value is ABSENT else text.short(value, _VALUE_WIDTH)
 
 
+def _digest(value: Any) -> str:
+    return hashlib.sha256(digest(value)).hexdigest()[:_DIGEST_SHOWN]
+
+
 def _setting(change: Change) -> Change:
     """Return what a run ran with as it is read."""
     return Change(spelled(change.path), brief(change.left), brief(change.right))
@@ -178,10 +188,13 @@ def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
     told.append(f"tokens in: {_both(found['tokens_input'], text.number)}")
     told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
     told.append(f"time: {_both(found['duration_us'], text.duration)}")
-    told.append(f"cost: {_both(found['cost'], prices.money)}")
+    told.append(f"cost: {_sides(*costs_told(found['cost']))}")
     return [line for line in told if not line.endswith((": 0", ": unknown", ": $0.00"))]
 
 
 def _both(one: dict[str, Any], write: Any) -> str:
-    left, right = ("unknown" if one[side] is None else write(one[side]) for side in ("left", "right"))
+    return _sides(*("unknown" if one[side] is None else write(one[side]) for side in ("left", "right")))
+
+
+def _sides(left: str, right: str) -> str:
     return left if left == right else f"{left} → {right}"

@@ -27,6 +27,7 @@ class RunReader:
         self.store = store
         self.id = run
         self._offsets = array("Q", [0])  # byte offset of each line, and of the next one
+        self._adding = threading.Lock()  # never waited for: whoever does not get it learns of the line later
         self._fetch = lru_cache(maxsize=_limits.RESOLVED_LINES_CACHED_MAX)(self._read_data)
         self._local = threading.local()  # a resolver knows what it is in the middle of, and so is for one thread
 
@@ -47,7 +48,7 @@ class RunReader:
                 return
             offset += len(line)
             if number + 1 == len(self._offsets):
-                self._offsets.append(offset)
+                self._add(number + 1, offset)
             yield line[:-1]
 
     def events(self) -> Iterator[Event]:
@@ -133,10 +134,20 @@ class RunReader:
         raise BrokenLine(f"{self.id} has no events", hint="The process was killed before the first one was written.")
 
     def _extend(self) -> None:
-        for line in self.store.lines(self.id, self._offsets[-1]):
+        found = self._offsets[:]
+        for line in self.store.lines(self.id, found[-1]):
             if line[-1:] != b"\n":
-                return
-            self._offsets.append(self._offsets[-1] + len(line))
+                break
+            found.append(found[-1] + len(line))
+        self._offsets = found  # at once, since other threads may be reading too
+
+    def _add(self, number: int, offset: int) -> None:
+        """Keep where a line ends, unless another thread is about to."""
+        if self._adding.acquire(blocking=False):
+            offsets = self._offsets
+            if number == len(offsets):
+                offsets.append(offset)
+            self._adding.release()
 
     def _read_data(self, seq: int) -> Any:
         return _data_of(self.line(seq))

@@ -22,6 +22,7 @@ _PATCH = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} |@@ -)")
 _CONTEXT_LINES = 3
 _CONTEXT_WORDS = 6
 _CONTEXT_CHARACTERS_MAX = 48
+_PIECE_CHARACTERS_MIN = 12
 _PIECE_CHARACTERS_MAX = 90  # of one removed or added piece that is shown; of a longer one the ends are
 _GLUE_CHARACTERS_MAX = 16  # of what stays the same between two changes, and reads better as changed with them
 # What a terminal would act on, or a reader would not see.
@@ -203,7 +204,7 @@ def hunks(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> list
                 line = [f"line {number}: "] if several else []
                 before = pieces[at - 1].text if at else ""
                 line += [_ending(before, at > 1)] if before else []
-            text = shown(piece.text, _PIECE_CHARACTERS_MAX)
+            text = shown(piece.text, _room(pieces, at, width))
             if piece.how == "removed":
                 line.append((f"[-{text}-]", "red"))
             else:
@@ -223,6 +224,14 @@ def hunks(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> list
     if line:
         lines.append(line)
     return [fitted(line, width) for line in lines]
+
+
+def _room(pieces: list[Piece], at: int, width: int) -> int:
+    """Return how much of a piece is shown: where something took its place, there has to be room for both."""
+    near = (pieces[other].how for other in (at - 1, at + 1) if 0 <= other < len(pieces))
+    if all(how == "same" for how in near):
+        return _PIECE_CHARACTERS_MAX
+    return max(_PIECE_CHARACTERS_MIN, min(_PIECE_CHARACTERS_MAX, width // 2 - len("[-… -]")))
 
 
 def plain(line: Iterable[Part]) -> str:

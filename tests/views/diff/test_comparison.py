@@ -14,6 +14,7 @@ from tests.views.diff.stories import (
     model,
     note,
     policy,
+    recorded,
     run,
     step,
     together,
@@ -22,8 +23,10 @@ from tests.views.diff.stories import (
     unfinished,
 )  # fmt: skip
 
-from playhead.errors import NotComparable, UsageError
+from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
+from playhead.views.diff.comparison import compare
+from playhead.views.diff.measures import costs_told
 
 SIBLINGS = [tool("search", {"q": number}, f"answer {number}") for number in range(50)]
 GENERIC = [step("span", number=number, output=f"answer {number}") for number in range(50)]
@@ -781,3 +784,61 @@ def test_what_a_tape_answered_cost_nothing() -> None:
     reported = Part("replay.reported", {"live_spans": ["2"]})
     fork = run(paid, paid, reported, run="run_b", origin={"mode": "fork", "run": "run_a"})
     assert diffed(run(paid, paid), fork).metrics["cost"] == {"left": 1.0, "right": 0.5, "delta": -0.5}
+
+
+def test_a_value_that_is_gone_on_one_side_is_no_other_answer() -> None:
+    gone = {"$blob": "f" * 64, "len": 40_000, "as": "json"}
+
+    def resolve(value: Any) -> Any:
+        if value == gone or (isinstance(value, dict) and gone in value.values()):
+            raise MissingContent("a blob is not there")
+        return value
+
+    left, right = run(tool("read", {}, {"large": 1})), run(tool("read", {}, gone), run="run_b")
+    for one, other in ((left, right), (right, left)):
+        found = compare(*(replace(recorded(events), value=resolve) for events in (one, other)))
+        assert (found.identical, found.deviations) == (None, [])
+        assert [missing["seq"] for missing in found.not_compared] == [2]
+    failed = run(replace(tool("read", {}), closing={"status": "error", "output": gone}), run="run_b")
+    found = compare(*(replace(recorded(events), value=resolve) for events in (left, failed)))
+    assert [(one.cause, [change.path for change in one.changes]) for one in found.deviations] == [
+        ("status_changed", ["/status"])
+    ]
+
+
+def test_what_some_calls_cost_nobody_knows_is_no_sum() -> None:
+    def asked(model: str) -> Part:
+        return Part("model.invoked", {"model": model, "request": {}}, {"status": "ok", "usage": {"input": 1_000_000}})
+
+    prices = lambda provider, model: [{"input": [[0, 2.5]], "output": [[0, 10.0]]}] if model == "known" else None  # noqa: E731
+    found = diffed(run(asked("known")), run(asked("known"), asked("own"), run="run_b"), prices=prices)
+    assert found.metrics["cost"] == {"left": 2.5, "right": 2.5, "delta": None, "partial": ["right"]}
+    assert costs_told(found.metrics["cost"]) == ("$2.50", "$2.50 + unknown")
+    assert costs_told(diffed(run(), run(asked("own"), run="run_b"), prices=prices).metrics["cost"]) == (
+        "$0.00",
+        "unknown",
+    )
+
+
+def test_parameters_inside_of_others_are_of_the_setting() -> None:
+    def asked(**request: Any) -> Part:
+        return model({"messages": [], **request}, "yes")
+
+    left = run(asked(generationConfig={"temperature": 0, "schema": {"a": 1}}, stop=["a"]))
+    right = run(asked(generationConfig={"temperature": 1, "schema": {"a": 2}}, stop=["b"]), run="run_b")
+    paths = [change.path for change in diffed(left, right).config]
+    assert paths == [
+        "/parameters/generationConfig.schema/0", "/parameters/generationConfig.temperature/0", "/parameters/stop/0"
+    ]  # fmt: skip
+
+
+def test_the_order_in_which_tasks_first_ask_and_the_numbers_of_processes_are_not_of_the_setting() -> None:
+    def asked(system: str) -> Part:
+        return model({"messages": [{"role": "system", "content": system}, {"role": "user", "content": system}]}, "yes")
+
+    def signalled(number: int) -> Part:
+        return Part("effect.observed", {"what": "process.signalled", "target": str(number)})
+
+    one, other = asked("be brief"), asked("be kind")
+    left, right = run(together(one, other), signalled(4)), run(together(other, one), signalled(5), run="run_b")
+    assert diffed(left, right).config == []

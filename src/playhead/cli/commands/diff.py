@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         print_outcome(found, out)
         print_deviations(chosen, len(found.deviations), args.limit, args.all, out)
         print_beside(found, out)
-    if any(problems) or found.identical is None:
+    if any(problems) or chosen.identical is None:  # of what was asked for nothing differs, as far as that can be told
         return 3
     return 1 if args.exit_code and chosen.deviations else 0
 

@@ -216,8 +216,13 @@ class _Comparing:
     def _fields(self, one: Difference) -> list[Change]:
         if one.left is None or one.right is None:
             return []
-        asked = [] if one.by_answer else changes(self._left.asked(one.left), self._right.asked(one.right))
-        return self._seen(asked + changes(self._left.answered(one.left), self._right.answered(one.right)))
+        lost = one.left.lost + one.right.lost
+        known = not one.by_answer and "question" not in lost
+        asked = changes(self._left.asked(one.left), self._right.asked(one.right)) if known else []
+        heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
+        if "answer" in lost:
+            heard = [{"status": node.status} for node in (one.left, one.right)]
+        return self._seen(asked + changes(*heard))
 
     def _words(self, one: Difference) -> tuple[str, str]:
         if one.left is not None and one.right is not None:
@@ -270,7 +275,9 @@ class _Comparing:
 
 
 def _difference(left: Node, right: Node) -> Difference | None:
-    same_question, same_answer = left.question == right.question, left.answer == right.answer
+    lost = left.lost + right.lost  # nobody can tell whether that is the same: the comparison says so, and no more
+    same_question = left.question == right.question or "question" in lost
+    same_answer = left.answer == right.answer or "answer" in lost
     same_status = left.status == right.status
     apart = left.parent is not None and left.parent.mate is not right.parent
     cause = None
@@ -309,5 +316,7 @@ def _holding(side: Side, stream: str, offset: int) -> int | None:
 
 def _output_differs(left: Side, right: Side) -> bool | None:
     if not (left.finished and right.finished and left.root and right.root):
+        return None
+    if "answer" in left.root.lost + right.root.lost:
         return None
     return left.root.answer != right.root.answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead import _limits
+from playhead.views import prices
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.source import Source
 
@@ -20,8 +21,24 @@ def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
     for name in _COUNTED:
         found[name] = _delta(*(side.counts[name] for side in sides))
     found["duration_us"] = _delta(*(side.ended_us - side.first_us for side in sides))
-    found["cost"] = _delta(left.cost, right.cost)
+    costs = [side.cost for side in (left, right)]
+    found["cost"] = _delta(*(cost for cost, _ in costs))
+    partial = [name for name, (cost, whole) in zip(("left", "right"), costs, strict=True) if cost and not whole]
+    if partial:  # somebody's price or tokens are not known: what is known does not tell which run was cheaper
+        found["cost"] |= {"delta": None, "partial": partial}
     return found
+
+
+def costs_told(cost: dict[str, Any]) -> tuple[str, str]:
+    """Say what both runs cost, each as far as that is known."""
+    left, right = (_cost_told(cost.get(side), side in cost.get("partial", ())) for side in ("left", "right"))
+    return left, right
+
+
+def _cost_told(amount: float | None, partial: bool) -> str:
+    if not amount and (amount is None or partial):
+        return "unknown"
+    return prices.money(amount) + (" + unknown" if partial else "")
 
 
 def _delta(left: Any, right: Any) -> dict[str, Any]:

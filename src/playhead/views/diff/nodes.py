@@ -53,8 +53,8 @@ class Node:
     """One span, or one thing that happened, of one run."""
 
     __slots__ = (
-        "answer", "children", "deviates", "duration_us", "effects", "end", "end_seq", "kind", "lane", "mate", "moved",
-        "name", "number", "parent", "question", "seq", "start", "status", "whole",
+        "answer", "children", "deviates", "duration_us", "effects", "end", "end_seq", "kind", "lane", "lost", "mate",
+        "moved", "name", "number", "parent", "question", "seq", "start", "status", "whole",
     )  # fmt: skip
 
     def __init__(self, event: Event, number: int, when: int, once: Once) -> None:
@@ -76,6 +76,7 @@ class Node:
         self.mate: Node | None = None  # in the other run
         self.moved = ""  # why its place is another: order, parent, wrapper, name
         self.deviates = False
+        self.lost = ""  # which of its values cannot be read, so that nobody can compare them: question, answer or both
         self.whole: int | None = None  # a number for it and all that is in it, where that was asked for
 
     @property
@@ -235,9 +236,12 @@ class _Reading:
     def _node(self, event: Event) -> Node:
         node = Node(event, len(self._side.nodes), self._when(event), self._once)
         opens = node.status == "open"
+        missed = len(self._side.problems)
         node.question = self._asked(event)
+        if len(self._side.problems) > missed:
+            node.lost = "question"
         if not opens:
-            node.answer = self._answer(event)
+            self._answer_of(node, event)
         self._side.nodes.append(node)
         if event.kind == "policy.checked" and event.data.get("by") == "policy":
             self._side.checks.append(node)
@@ -269,7 +273,13 @@ class _Reading:
             node.duration_us = max(0, event.elapsed_us - self._begun_us[node.number])
         if event.kind == "model.responded":
             self._count(data)
+        self._answer_of(node, event)
+
+    def _answer_of(self, node: Node, event: Event) -> None:
+        missed = len(self._side.problems)
         node.answer = self._answer(event)
+        if len(self._side.problems) > missed:
+            node.lost += "answer"
 
     def _answer(self, event: Event) -> bytes:
         found = content.answer(event.kind, event.data)

@@ -40,7 +40,7 @@ def outcome_of(
     if identical:
         return "ok", "no difference", " in what the two runs did and were answered"
     if output_differs is None:
-        return "warn", "the final output cannot be compared", ": one of the runs has no end"
+        return "warn", "the final output cannot be compared", ": that of one of the runs is not there"
     left, right = (mapping(failures.get(side)).get("error") for side in ("left", "right"))
     if left and right and left != right:
         return "bad", "both runs failed, each in its own way", ""

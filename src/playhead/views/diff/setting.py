@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.event.envelope import Event
-from playhead.views.diff.content import ResolveValue, folder_of
+from playhead.views.diff.content import ResolveValue, digest, folder_of
 from playhead.views.difference import Change, changes
 from playhead.views.points import mapping
 from playhead.views.prompts import SYSTEM, SYSTEM_ROLES, TALK, texts
@@ -65,7 +65,9 @@ class Setting:
             case "model.invoked":
                 self._asked(data)
             case "effect.observed":
-                self._effects.setdefault(str(data.get("what")), {}).setdefault(self._named(str(data.get("target"))))
+                what, target = str(data.get("what")), self._named(str(data.get("target")))
+                if what != "process.signalled":  # by a number that is another one each time
+                    self._effects.setdefault(what, {}).setdefault(target)
             case "ambient.read":
                 self._read(data)
             case "run.finished":
@@ -84,7 +86,7 @@ class Setting:
             **self._started,
             "models": sorted(self._models),
             "parameters": {name: sorted(values, key=repr) for name, values in sorted(self._parameters.items())},
-            "system_prompts": list(self._prompts),
+            "system_prompts": sorted(self._prompts),
             "tools_offered": sorted(self._tools),
             "code": self._code,
             "variables_read": self._variables,
@@ -121,11 +123,10 @@ class Setting:
         if isinstance(request, dict) and next(iter(request), "").startswith("$"):
             request = self._value(request)
         request = mapping(request)
-        for name, value in request.items():
-            if name not in _GIVEN and not isinstance(value, (dict, list)):
-                known = self._parameters.setdefault(name, [])
-                if value not in known and len(known) < _limits.DIFFERENCE_CHANGES_MAX:
-                    known.append(value)
+        for name, value in self._parameters_of(request):
+            known = self._parameters.setdefault(name, [])
+            if value not in known and len(known) < _limits.DIFFERENCE_CHANGES_MAX:
+                known.append(value)
         for text in self._system(request):
             self._prompts.setdefault(text)
         for name in _TOOLS:
@@ -133,6 +134,19 @@ class Setting:
                 inner = mapping(tool.get("function")) or tool
                 if isinstance(inner.get("name"), str):
                     self._tools.setdefault(inner["name"])
+
+    def _parameters_of(self, request: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield what was asked for beside the talk; of what is inside of others, such as schemas, only a digest."""
+        for name, value in request.items():
+            if name in _GIVEN:
+                continue
+            if not isinstance(value, (dict, list)):
+                yield name, value
+                continue
+            value = self._value(value)
+            for inner, one in value.items() if isinstance(value, dict) else (("", value),):
+                deep = isinstance(one, (dict, list))
+                yield f"{name}.{inner}" if inner else name, digest(one).hex() if deep else one
 
     def _system(self, request: dict[str, Any]) -> Iterator[str]:
         for name in SYSTEM:

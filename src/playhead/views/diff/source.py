@@ -72,11 +72,13 @@ class Source:
         return {"error": text.error_line(error), "where": text.error_place(error), "causes": text.error_causes(error)}
 
     @property
-    def cost(self) -> float | None:
-        """Return what the calls of models cost; None where nobody knows, 0 where none was made or all failed."""
+    def cost(self) -> tuple[float | None, bool]:
+        """Return what the calls of models cost, and whether that is all: 0 where none was made or all failed."""
         bill = self._facts.bill(self._prices)
         free = bill.amount is None and all(fact.taped is True or fact.is_free for fact in self._facts.all)
-        return 0.0 if free else bill.amount
+        paid = (fact for fact in self._facts.all if fact.kind == "model" and fact.taped is not True)
+        silent = bill.silent and any(fact.silent and fact.cost is None and not fact.is_free for fact in paid)
+        return (0.0, True) if free else (bill.amount, not bill.unpriced and not silent)
 
     @property
     def order(self) -> tuple[str, str, str]:
