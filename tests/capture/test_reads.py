@@ -380,6 +380,20 @@ def test_the_projects_own_source_is_fingerprinted_and_not_kept(tmp_path: Path) -
     assert not [read for read in run.reads() if read.of == "open"]
 
 
+def test_source_is_fingerprinted_of_a_program_that_read_nothing_else_too(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "site-packages" / "borrowed"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("VALUE = 6\n")
+    (tmp_path / "helper.py").write_text("VALUE = 5\n")
+    lines = ["import helper, sys", f"sys.path.append({str(package.parent)!r})", "import borrowed", "sys.path.pop()"]
+    (tmp_path / "agent.py").write_text("\n".join([*lines, "print(helper.VALUE)"]))
+    status, _, err = launching.launched(tmp_path / ".playhead", [sys.executable, "agent.py"], cwd=tmp_path)
+    assert (status, err) == (0, b"")
+    run = launching.only_run(tmp_path / ".playhead")
+    imported = [read.value["module"] for read in run.reads() if read.of == "import"]
+    assert sorted(imported) == ["__main__", "helper"]  # and nothing of a package, whose folder is not searched any more
+
+
 def test_the_seed_of_hashes_is_fixed_stored_and_not_seen(tmp_path: Path) -> None:
     code = (
         "import os, subprocess, sys\n"

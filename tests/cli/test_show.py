@@ -603,3 +603,14 @@ def test_several_threads_may_look_at_one_run(store):
         assert [moment.seq for moment in pool.map(found.at, seqs)] == seqs
         assert all(pool.map(lambda _: sum(1 for _ in found.events()) == 202, range(16)))
     assert found.event(201).kind == "run.finished"
+
+
+def test_of_a_process_that_failed_its_last_words_are_shown(ask, shell):
+    commands = ["echo out; echo no such thing >&2; exit 3", "echo 1 failed; exit 1", "echo fine >&2"]
+    runs = [f"subprocess.run({one!r}, shell=True, capture_output=True)" for one in commands]
+    shell("record", "--", sys.executable, "-c", "\n".join(["import subprocess", *runs]))
+    out = ask("show", "@last").out
+    assert "→ exit 3" in out
+    assert "stderr: … no such thing\n" in out
+    assert "stdout: … 1 failed\n" in out
+    assert "… fine" not in out

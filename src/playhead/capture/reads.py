@@ -171,9 +171,13 @@ def seal(recording: Recording, pack: Any) -> None:
 
 def _first(recording: Recording, pack: Any) -> Any:
     """Return the pack of the first lane of this process: what it imports belongs there, whoever is written first."""
-    process = scope.ambient()
-    lane = recording.first_lane if process is None or process.recording is not recording else process.lane
+    lane = _first_lane(recording)
     return pack if lane is None or lane.reads is None or lane.tap is not pack.tap else lane.reads
+
+
+def _first_lane(recording: Recording) -> Lane | None:
+    process = scope.ambient()
+    return recording.first_lane if process is None or process.recording is not recording else process.lane
 
 
 def _write(recording: Recording, *packs: Any) -> None:
@@ -209,6 +213,9 @@ def close(recording: Recording) -> None:
     """Write what is left at the end of a run, and keep nothing from now on."""
     tap = recording.tap
     if tap is not None:
+        lane = _first_lane(recording)
+        if _installed and lane is not None and lane.reads is not None and lane.reads.tap is tap:
+            modules.note_new(lane.reads, None)  # of a program that has read nothing else, too
         for last in (False, True):  # once more, for what came meanwhile
             if last:
                 tap.open = 0

@@ -262,10 +262,10 @@ def print_row(row: Row, status: str, out: Output, *, lanes: bool, seq_width: int
     left += [("  " * min(row.depth, _DEPTH_SHOWN_MAX), ""), (f"{sign} ", style)]
     left += _label(row)
     _print_fitted(out, left, _took(row, status, open_us))
-    if row.error is None:
+    if row.error is None and not row.causes:
         return
     indent = " " * (seq_width + 1 + (8 if lanes else 0) + 2 * min(row.depth, _DEPTH_SHOWN_MAX) + 2)
-    for told, style in ((row.error, "red"), (row.where or "", "dim"), *((cause, "red") for cause in row.causes)):
+    for told, style in ((row.error or "", "red"), (row.where or "", "dim"), *((cause, "red") for cause in row.causes)):
         if told:
             out.styled(indent, (text.cut(one_line(told), max(40, out.width - len(indent))), style))
 

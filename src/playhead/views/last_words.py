@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from playhead import _limits
 from playhead.views import text
@@ -41,6 +42,15 @@ def read(stderr: str) -> tuple[str, str | None]:
     error, frames = _last_traceback(lines)
     error = error or lines[-1].strip(_INDENT)
     return text.cut(error, _limits.CELL_CHARACTERS_MAX), text.error_place({"frames": frames})
+
+
+def of_process(data: dict[str, Any], resolve: text.Resolve | None) -> list[str]:
+    """Say the last line that a process wrote where the agent has read it: to stderr, else to stdout."""
+    for stream in ("stderr", "stdout"):
+        written = text.followed(data.get(stream), resolve)
+        if isinstance(written, str) and (last := read(written)[0]):
+            return [f"{stream}: … {last}"]
+    return []
 
 
 def raised(written: str) -> str | None:

@@ -21,7 +21,8 @@ from playhead.views.asked import AskedTools
 from playhead.views.attempts import Attempts
 from playhead.views.denials import Denials
 from playhead.views.facts import Facts
-from playhead.views.last_words import PROGRAM_ERRORS, TRACEBACK, LastWords
+from playhead.views.folding import same_before
+from playhead.views.last_words import PROGRAM_ERRORS, TRACEBACK, LastWords, of_process
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
 from playhead.views.spans import OpenSpans, SpanView
@@ -29,7 +30,6 @@ from playhead.views.starts import Starts
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
-_FOLDED = ("output.written", "mcp.notified")
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
     "model.invoked": "model_calls",
@@ -221,12 +221,12 @@ class Timeline:
             return None
         parent = self._around(event)
         siblings = self._roots if parent is None else parent.children
-        if event.kind in _FOLDED and siblings and _folds(siblings[-1], event, data):
-            siblings[-1].folded += 1
-            siblings[-1].end_seq = event.seq
-            if siblings[-1].detail.startswith(TRACEBACK) and (raised := self._stderr.raised):  # which came in pieces
-                siblings[-1].detail = f"… {text.cut(raised, _limits.CELL_CHARACTERS_MAX)}"
-            return siblings[-1]
+        if (last := same_before(siblings, event, data)) is not None:
+            last.folded += 1
+            last.end_seq = event.seq
+            if last.detail.startswith(TRACEBACK) and (raised := self._stderr.raised):  # which came in pieces
+                last.detail = f"… {text.cut(raised, _limits.CELL_CHARACTERS_MAX)}"
+            return last
         row = self.row_of(event)
         row.depth, row.parent = (0, None) if parent is None else (parent.depth + 1, parent.seq)
         row.quiet = row.quiet or (event.kind == "effect.observed" and self._starts.has(event))
@@ -324,8 +324,10 @@ class Timeline:
             case "process.exited":
                 self._starts.closed(event)
                 row.result = "" if data.get("exit_code") is None else _exit(data["exit_code"])
-                if row is self._program and _only_how(error) and (last := self._last_words()):
-                    row.causes = [*row.causes, f"stderr: … {last}"]
+                if row is self._program and _only_how(error):
+                    row.causes = [*row.causes, *([f"stderr: … {last}"] if (last := self._last_words()) else [])]
+                elif row.status == "error":
+                    row.causes = [*row.causes, *of_process(data, self._resolve)]
             case "step.finished" if data.get("attributes"):
                 row.result = self._named(data["attributes"], width)
         return row
@@ -371,11 +373,6 @@ def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row
         return rows, 0, []
     tail = limit // 4
     return rows[: limit - tail], len(rows) - limit, rows[len(rows) - tail :]
-
-
-def _folds(last: Row, event: Event, data: dict[str, Any]) -> bool:
-    same = last.name == str(data.get("stream") or data.get("method") or "")
-    return last.kind == event.kind and last.lane == event.lane and same
 
 
 def _only_how(error: Any) -> bool:

@@ -33,8 +33,13 @@ def note_new(pack: Any, span: str | None) -> None:
             known.add(name)
             if isinstance(path, str) and path.endswith((".py", ".pyw")) and callers.sort_of(name) == callers.AGENT:
                 path = os.path.abspath(path)
-                if not path.startswith(files.not_the_agents()):
+                if not path.startswith(files.not_the_agents()) and not _of_packages(path):
                     pack.add("import", "", {"module": name, **_fingerprint(path)}, len(path) + 160, span)
+
+
+def _of_packages(path: str) -> bool:
+    """Say whether a file is of a package of another environment, such as what Playhead itself is made of."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.split(os.sep))
 
 
 def _fingerprint(path: str) -> dict[str, Any]:
