@@ -279,7 +279,7 @@ def test_the_end_of_a_crashing_run_closes_its_turns() -> None:
         playhead.record("crash"),
     ):
         loop(client, lambda city: 1 / 0)
-    assert shape() == [("run (error)", ("turn 1", "ask"))]
+    assert shape() == [("run (error)", ("turn 1 (error)", "ask"))]
 
 
 def test_by_hand_the_model_is_counted_once_and_the_traffic_is_plain_http() -> None:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from playhead._api.reading import Run, open_index
+from playhead._api.children import children_of
+from playhead._api.reading import Run
 from playhead._api.verifying import verify_all
 from playhead.errors import BrokenLine, UsageError
 from playhead.event import envelope
 from playhead.ledger.verify import Verification
 from playhead.store import layout
-from playhead.store.family import CHILD
-from playhead.store.family import children as children_in
-from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.audit.findings import Audit
 from playhead.views.audit.report import report
@@ -22,8 +20,6 @@ from playhead.views.audit.watching import Watched
 from playhead.views.imported import in_time, is_imported
 
 Reference = Run | str | Path
-
-_CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
 
 
 def audit(runs: Reference | Iterable[Reference], *, children: bool = True) -> Audit:
@@ -57,7 +53,7 @@ def audit_all(
     for reference in runs:
         for verified, run in _verified(reference, store):
             take(verified, run)
-            for child in _children(run) if children else ():
+            for child in children_of(run) if children else ():
                 if child.id not in known:
                     take(child.verify(), child)
         progress(1)
@@ -76,21 +72,6 @@ def _verified(reference: Reference, store: str | Path | None) -> list[tuple[Veri
     if isinstance(reference, Run):
         return [(reference.verify(), reference)]
     return verify_all(reference, store)
-
-
-def _children(run: Run) -> list[Run]:
-    """Return the runs of programs that this one's program started, and that those started, each after its parent."""
-    if type(run.store) is not FileStore:
-        return [Run(run.store, id) for id in children_in(run.store, run.id)]
-    out: list[str] = []
-    with open_index(run.store) as index:
-        parents = [run.id]
-        while parents:
-            rows = index.query(f"{_CHILDREN} ORDER BY id", [CHILD, parents.pop(0)])[1]
-            new = [str(id) for (id,) in rows if id not in out and id != run.id]
-            out += new
-            parents += new
-    return [Run(run.store, id) for id in out]
 
 
 def _all_watched(runs: list[Run]) -> list[Watched]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -292,7 +293,7 @@ class Recording:
             self._detach()  # a forked child that fell out of the parent's `with`: the run is the parent's to finish
             return
         try:
-            self.turns.run_ends()
+            self.turns.run_ends(failed=status == "error")
             reads.close(self)
             origin.conclude(self)
             forks.hear_children(self)
@@ -325,7 +326,7 @@ class Recording:
         if not self._closed:
             self._closed = True
             try:
-                self.turns.run_ends()
+                self.turns.run_ends(failed=getattr(sys, "last_value", None) is not None)  # nobody caught it
                 reads.close(self)
                 forks.hear_children(self)
                 self.sync()

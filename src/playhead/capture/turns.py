@@ -162,14 +162,15 @@ class Turns:
                 for place in [place for place in self._counted if place[0] == span]:
                     del self._counted[place]
 
-    def run_ends(self) -> None:
-        """End every exchange and every turn that is still open."""
+    def run_ends(self, failed: bool) -> None:
+        """End every exchange and every turn that is still open: what made the run fail happened in those."""
         abandoned.settle()
         for known in list(self.recording.exchanges.values()):
             if (exchange := known()) is not None:
                 exchange.run_ends()
         with self.lock:
-            for place in list(self.open):
+            for place, turn in list(self.open.items()):
+                turn.failed = turn.failed or failed
                 self._end(place)
         if exports := self.exports:
             self.exports = 0

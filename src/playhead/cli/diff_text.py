@@ -37,6 +37,7 @@ _MOVES = {
 _TONES = {"ok": "green", "bad": "red", "warn": "yellow"}
 _CONFIG_SHOWN = 20
 _VALUE_WIDTH = 60
+_ASKED_WIDTH = 80  # of tools that nobody answered
 _DIGEST_SHOWN = 8
 _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
 
@@ -63,6 +64,9 @@ def _print_failures(failures: dict[str, dict[str, Any] | None], out: Output) -> 
             out.styled(_INDENT, (f"{side} failed", "dim"), "  ", (one_line(failure["error"]), "red"), where)
             for cause in failure["causes"]:
                 out.styled(_INDENT, "  ", one_line(cause))
+            if failure["asked"]:
+                asked = text.cut(", ".join(failure["asked"]), _ASKED_WIDTH)
+                out.styled(_INDENT, (f"{side} asked for", "dim"), f"  {one_line(asked)}, and no result is on record")
 
 
 def print_deviations(found: Comparison, total: int, limit: int, all_of_them: bool, out: Output) -> None:

@@ -240,14 +240,26 @@ def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
         {"file": "/b/site-packages/x.py", "line": 1, "name": "y"},
     ]
     own = {"type": "KeyError", "message": "1", "frames": frames}
-    told = {"error": "KeyError: 1", "where": "agent.py:4 in read", "causes": []}
+    told = {"error": "KeyError: 1", "where": "agent.py:4 in read", "causes": [], "asked": []}
     left = run(tool("a"))
     for right in (ended(run(tool("a"), *out, run="run_b"), by_program), ended(run(tool("a"), run="run_b"), own)):
         assert diffed(left, right).failures == {"left": None, "right": told}
         assert diffed(right, left).failures == {"left": told, "right": None}
     assert diffed(left, ended(run(run="run_b"), by_program)).failures["right"] == {
-        "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [],
+        "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [], "asked": [],
     }  # fmt: skip
+
+
+def test_of_a_run_that_failed_it_is_said_which_tools_were_asked_for_in_vain() -> None:
+    calls = [{"function": {"name": name, "arguments": '{"n": 1}'}} for name in ("read", "read", "save")]
+    asks = model({}, {"choices": [{"message": {"role": "assistant", "tool_calls": calls}}]})
+    body = [model({"first": 1}, "calls nothing"), asks, tool("read", {"n": 1})]
+    failed = run(*body, run="run_b")
+    failed[-1] = msgspec.structs.replace(failed[-1], data={"status": "error", "error": {"type": "E", "message": "m"}})
+    found = diffed(run(*body), failed).failures
+    assert found["left"] is None
+    assert found["right"] is not None
+    assert found["right"]["asked"] == ["read(n=1)", "save(n=1)"]
 
 
 def test_a_renamed_step_is_recognised() -> None:

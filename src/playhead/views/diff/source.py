@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from playhead import _limits
 from playhead.errors import BrokenLine, MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.event.keys import ASKED
 from playhead.event.normalise import Normalisers
-from playhead.views import last_words, text
+from playhead.views import answers, last_words, text
 from playhead.views.diff import content
 from playhead.views.diff.nodes import Node, side_of
 from playhead.views.diff.saying import said_of
@@ -58,11 +60,15 @@ class Source:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
 
     def failure(self) -> dict[str, Any] | None:
-        """Return why the run failed: `error`, `where` in the program, `causes` behind it. None where it did not."""
+        """Return why the run failed; None where it did not.
+
+        `error`, `where` in the program, `causes` behind it, and which tools the last answer `asked` for in vain.
+        """
         root = self.side.root
         event = self._event(root.end_seq) if root is not None and root.status == "error" else None
-        if event is None:
-            return None
+        return None if event is None else {**self._error(event), "asked": self._asked_in_vain()}
+
+    def _error(self, event: Event) -> dict[str, Any]:
         error = self.recorded.value(event.data.get("error"))
         if mapping(error).get("type") in last_words.PROGRAM_ERRORS:
             written = b"".join(found for _, found in self.side.outputs.get("stderr", ()))
@@ -70,6 +76,22 @@ class Source:
             if said:
                 return {"error": said, "where": where, "causes": []}
         return {"error": text.error_line(error), "where": text.error_place(error), "causes": text.error_causes(error)}
+
+    def _asked_in_vain(self) -> list[str]:
+        """Return the tools that the last answer of a model asked for, and of which nothing was seen afterwards."""
+        asked = [(at, node) for at, node in enumerate(self.side.nodes) if node.kind == "model" and node.status == "ok"]
+        event = self._event(asked[-1][1].end_seq) if asked else None
+        if event is None:
+            return []
+        at, model = asked[-1]
+        run = Counter(node.name for node in self.side.nodes[at:] if node.kind == "tool" and node.seq > model.seq)
+        told = []
+        for call in answers.read(event.data.get("response"), _limits.CELL_CHARACTERS_MAX, self.recorded.value).asked:
+            if run[call.name]:
+                run[call.name] -= 1
+            else:
+                told.append(str(call))
+        return told
 
     @property
     def cost(self) -> tuple[float | None, bool]:
