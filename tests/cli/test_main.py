@@ -255,3 +255,10 @@ def test_an_option_that_was_mistyped_is_guessed(ask, arguments, meant):
     assert said.code == 2
     assert f"  Did you mean {meant}? `playhead {arguments[0]} --help` shows how it is used.\n" in said.err
     assert "Did you mean" not in ask("ls", "--nothing-like-it").err
+
+
+def test_a_command_that_needs_a_run_says_how_one_is_named(ask):
+    for words in (["show"], ["diff", "@last"]):
+        said = ask(*words)
+        assert said.code == 2
+        assert "Name a run, such as @last; `playhead ls` lists them." in said.err

@@ -39,6 +39,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         hint = f"`{self.prog} --help` shows how it is used."
+        if message.startswith("the following arguments are required:") and "RUN" in message:
+            hint = f"Name a run, such as @last; `playhead ls` lists them. {hint}"
         stray = message.removeprefix("unrecognized arguments: ")
         close = self._meant(stray.split()) if stray != message else None
         raise UsageError(message, hint=hint if close is None else f"Did you mean {close}? {hint}")
