@@ -336,6 +336,9 @@ def test_runs_of_pythons_that_were_started_are_named_and_not_compared(ask, shell
     assert "not compared: runs of Pythons that these started, 1 on the left and 1 on the right\n" in said.out
     children = ask("diff", "@last~1", "@last", "--json").json["children"]
     assert f"      playhead diff {children['left'][0]} {children['right'][0]}\n" in said.out
+    for form in ("md", "html"):
+        report = ask("report", "@last~1", "@last", "--format", form).out
+        assert "Not compared: runs of Pythons that these started, 1 on the left and 1 on the right." in report
     assert ask("diff", children["left"][0], children["right"][0], "--json").json["children"] == {
         "left": [],
         "right": [],

@@ -11,6 +11,7 @@ import msgspec
 
 from playhead import _limits
 from playhead import settings as settings_module
+from playhead._api.children import children_of
 from playhead._api.collecting import no_collecting
 from playhead._api.reading import Run, load
 from playhead.errors import PlayheadError
@@ -52,7 +53,10 @@ def _recorded(found: Run, until: int | None) -> Recorded:
         one = reader.event(seq)
         return _with_content(found, one) if one.kind == "artifact.created" else one
 
-    return Recorded(lambda: islice(reader.events(), until), event, reader.value)
+    def children() -> list[str]:
+        return [child.id for child in children_of(found)]
+
+    return Recorded(lambda: islice(reader.events(), until), event, reader.value, children)
 
 
 def _with_content(run: Run, event: Event) -> Event:

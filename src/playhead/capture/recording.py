@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -293,7 +292,7 @@ class Recording:
             self._detach()  # a forked child that fell out of the parent's `with`: the run is the parent's to finish
             return
         try:
-            self.turns.run_ends(failed=status == "error")
+            self.turns.run_ends(status)
             reads.close(self)
             origin.conclude(self)
             forks.hear_children(self)
@@ -326,7 +325,7 @@ class Recording:
         if not self._closed:
             self._closed = True
             try:
-                self.turns.run_ends(failed=getattr(sys, "last_value", None) is not None)  # nobody caught it
+                self.turns.run_ends()
                 reads.close(self)
                 forks.hear_children(self)
                 self.sync()

@@ -7,6 +7,7 @@ is enough. A tool that nobody saw running is told by the result that goes back t
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -162,8 +163,12 @@ class Turns:
                 for place in [place for place in self._counted if place[0] == span]:
                     del self._counted[place]
 
-    def run_ends(self, failed: bool) -> None:
-        """End every exchange and every turn that is still open: what made the run fail happened in those."""
+    def run_ends(self, status: kinds.Status | None = None) -> None:
+        """End every exchange and every turn that is still open: what made the run fail happened in those.
+
+        Where nobody says how it ended, it failed if an exception came to the top of the program.
+        """
+        failed = hasattr(sys, "last_value") if status is None else status == "error"
         abandoned.settle()
         for known in list(self.recording.exchanges.values()):
             if (exchange := known()) is not None:

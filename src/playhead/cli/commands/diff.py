@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from playhead import _limits
-from playhead._api.children import children_of
 from playhead._api.comparing import diff
 from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
@@ -14,6 +13,7 @@ from playhead.cli.diff_text import print_beside, print_deviations, print_outcome
 from playhead.cli.output import Output, one_line
 from playhead.errors import UsageError
 from playhead.views.diff.comparison import Deviation
+from playhead.views.report.contract import children_told
 
 _CHILDREN_SHOWN = 5
 _TYPES = ("added", "removed", "changed", "moved")
@@ -52,12 +52,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     problems = [warn_if_altered(found, name, out) for found, name in zip(runs, (args.left, args.right), strict=True)]
     with out.progress(None, "comparing"):
         found = diff(*runs, ignore=args.ignore, durations=args.durations)
-    children = [[child.id for child in children_of(one)] for one in runs]
     chosen = found.only([one for one in found.deviations if _is_wanted(one, wanted)])
     if out.json:
         document = chosen.as_dict()
         document["identical"] = found.identical
-        document["children"] = {"left": children[0], "right": children[1]}
         altered = next((problem for problem in problems if problem is not None), None)
         document["problem"] = None if altered is None else altered.as_dict()["error"]
         out.emit(document)
@@ -67,19 +65,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         print_outcome(found, out)
         print_deviations(chosen, len(found.deviations), args.limit, args.all, out)
         print_beside(found, out)
-        _print_children(children, out)
+        _print_children(found.children, out)
     if any(problems) or chosen.identical is None:  # of what was asked for nothing differs, as far as that can be told
         return 3
     return 1 if args.exit_code and chosen.deviations else 0
 
 
-def _print_children(children: list[list[str]], out: Output) -> None:
+def _print_children(children: dict[str, list[str]], out: Output) -> None:
     """Name the runs of Pythons that the two started: those are runs of their own, and not compared with them."""
-    if not any(children):
-        return
-    counts = " and ".join(f"{len(ids):,} on the {side}" for side, ids in zip(("left", "right"), children, strict=True))
-    out.styled("\n", ("not compared", "bold"), f": runs of Pythons that these started, {counts}")
-    for left, right in list(zip(*children, strict=False))[:_CHILDREN_SHOWN]:
+    if told := children_told(children):
+        out.styled("\n", ("not compared", "bold"), f": {told}")
+    for left, right in list(zip(*children.values(), strict=False))[:_CHILDREN_SHOWN]:
         out.print(f"      playhead diff {left} {right}")
 
 

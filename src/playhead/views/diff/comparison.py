@@ -76,6 +76,7 @@ class Comparison:
     not_compared: list[dict[str, Any]]  # side, seq, why
     output_differs: bool | None  # the final output; None where one of the runs has none
     failures: dict[str, dict[str, Any] | None]  # why the left one failed, and the right one: error, where, causes
+    _children: Callable[[], dict[str, list[str]]] = field(repr=False)
 
     @property
     def identical(self) -> bool | None:
@@ -86,6 +87,11 @@ class Comparison:
     def first(self) -> Deviation | None:
         """Return the first deviation in time."""
         return self.deviations[0] if self.deviations else None
+
+    @cached_property
+    def children(self) -> dict[str, list[str]]:
+        """Return the runs of Pythons that each one started: runs of their own, and not compared."""
+        return self._children()
 
     def only(self, deviations: list[Deviation]) -> Comparison:
         """Return the same with some of the deviations alone."""
@@ -108,6 +114,7 @@ class Comparison:
             "metrics": self.metrics,
             "config": [change.as_dict() for change in self.config],
             "not_compared": self.not_compared,
+            "children": self.children,
         }
         return found if self.durations is None else {**found, "durations": self.durations}
 
@@ -171,6 +178,7 @@ class _Comparing:
             ],
             output_differs=_output_differs(left.side, right.side),
             failures={"left": first.failure(), "right": second.failure()},
+            _children=lambda: {one.name: one.recorded.children() for one in (first, second)},
         )
         for one in (first, second):
             one.side.let_go()

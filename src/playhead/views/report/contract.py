@@ -83,6 +83,13 @@ def said(deviation: dict[str, Any]) -> str:
     return f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)
 
 
+def children_told(children: dict[str, list[str]]) -> str:
+    """Say how many runs of Pythons each side started: those are runs of their own. Nothing where there are none."""
+    found = {side: len(ids) for side, ids in children.items() if ids}
+    counts = " and ".join(f"{count:,} on the {side}" for side, count in found.items())
+    return f"runs of Pythons that these started, {counts}" if counts else ""
+
+
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
     """Say of each side why it failed, and where, unless both did for the same reason."""
     found: dict[str, Any] = diff.get("failures") or {}

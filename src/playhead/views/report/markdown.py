@@ -11,10 +11,12 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
 from playhead.views.difference import spelled
+from playhead.views.points import mapping
 from playhead.views.report.contract import (
     Report,
     ReportedRun,
     before,
+    children_told,
     failures,
     is_replay,
     outcome,
@@ -93,6 +95,8 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             why = _m(_cut(one.get("why")))
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
         found += _more(len(missed))
+    if children := children_told(mapping(diff.get("children"))):
+        found += ["", f"Not compared: {children}."]
     return found
 
 

@@ -10,7 +10,7 @@ from playhead.views import prices, text
 from playhead.views.diff.measures import costs_told
 from playhead.views.difference import spelled
 from playhead.views.points import mapping
-from playhead.views.report.contract import before, failures, outcome, said
+from playhead.views.report.contract import before, children_told, failures, outcome, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -54,7 +54,9 @@ def _not_compared(diff: dict[str, Any]) -> str:
         f"<td>{e(one.get('why'))}</td></tr>"
         for one in found[: _limits.REPORT_FINDINGS_MAX]
     )
-    return f'<h3 class="warn">Not compared: {len(found):,}</h3><table>{rows}</table>' if found else ""
+    told = f'<h3 class="warn">Not compared: {len(found):,}</h3><table>{rows}</table>' if found else ""
+    children = children_told(mapping(diff.get("children")))
+    return f'{told}<p class="dim">Not compared: {e(children)}.</p>' if children else told
 
 
 def _took(metrics: dict[str, Any]) -> str:
