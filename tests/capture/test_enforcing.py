@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import pytest
 
 import playhead
 from playhead.capture import enforcing
+from playhead.capture.guard import RecordingWarning
 from playhead.errors import ConfigError, EffectDenied, PolicyDenied
 from playhead.policy.hosts import host_of
 from playhead.policy.rules import FILE
-from playhead.testing import ScriptedProvider
+from playhead.testing import Raw, ScriptedProvider
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -219,12 +221,56 @@ def test_a_process_that_is_forked_while_another_thread_asks_goes_on() -> None:
 def test_a_limit_of_dollars_knows_what_models_cost_and_writes_nothing_of_the_agents() -> None:
     rule('[capabilities."model.use"]\nallow = "*"\n[limits]\ncost = 10\n')
     with playhead.record("r") as run:
-        for provider, model in (("openai", "gpt-5"), ("acme", "nobody-knows"), ("openai", "gpt-5")):
-            with playhead.model_call(provider=provider, model=model) as call:
+        for _ in range(2):
+            with playhead.model_call(provider="openai", model="gpt-5") as call:
                 call.respond("x", usage={"input": 5_000_000, "output": 0})
         with pytest.raises(PolicyDenied, match=r"12\.5\d* of 10"), playhead.model_call(model="gpt-5"):
             raise AssertionError("not reached")
     assert {capability for capability, _, _ in checks(run)} == {"model.use"}
+
+
+def test_under_a_limit_of_dollars_a_model_of_unknown_price_is_denied_and_it_is_said_how_to_go_on() -> None:
+    rule('[capabilities."model.use"]\nallow = "*"\ndeny = "secret"\n[limits]\ncost = 10\n')
+    with playhead.record("r") as run, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with (
+                pytest.raises(PolicyDenied, match="nobody knows what acme/nobody-knows costs") as denied,
+                playhead.model_call(provider="acme", model="nobody-knows"),
+            ):
+                raise AssertionError("not reached")
+        with pytest.raises(PolicyDenied, match="deny secret"), playhead.model_call(provider="acme", model="secret"):
+            raise AssertionError("not reached")
+    assert denied.value.rule == "limits.cost unpriced"
+    assert "say what it costs under [prices] in playhead.toml, or take limits.cost out" in denied.value.hint
+    assert [str(one.message) for one in told if "limits.cost" in str(one.message)] == [
+        "playhead: model.use on acme/nobody-knows is denied: nobody knows what acme/nobody-knows costs, so limits.cost"
+        f" cannot be judged. {denied.value.hint}"
+    ]
+    assert ("model.use", "acme/nobody-knows", "deny") in checks(run)
+
+
+def test_an_observed_limit_of_dollars_says_what_it_could_not_judge_and_stops_nothing() -> None:
+    rule('[capabilities."model.use"]\nallow = "*"\n[limits]\ncost = 10\n', "observe")
+    with (
+        playhead.record("r") as run,
+        pytest.warns(RecordingWarning, match="acme/nobody-knows would be denied"),
+        playhead.model_call(provider="acme", model="nobody-knows") as call,
+    ):
+        call.respond("x", usage={"input": 1, "output": 0})
+    assert ("model.use", "acme/nobody-knows", "deny") in checks(run)
+
+
+def test_what_answers_under_a_name_without_a_price_counts_under_a_limit_as_what_was_asked() -> None:
+    Path("playhead.toml").write_text("[prices]\nmine = { input = 1000000, output = 0 }\n")
+    rule('[capabilities]\n"net.connect" = { allow = "*" }\n"model.use" = { allow = "*" }\n[limits]\ncost = 1\n')
+    answer = b'{"model": "node-7", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 0}}'
+    with ScriptedProvider([Raw(answer)], repeat=True) as provider, playhead.record("r"):
+        body = b'{"model": "mine", "messages": [{"role": "user", "content": "hi"}]}'
+        url, kind = f"{provider.base_url}/chat/completions", {"content-type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(url, body, kind)).read()
+        with pytest.raises(PolicyDenied, match="5 of 1 cost are used"):
+            urllib.request.urlopen(urllib.request.Request(url, body, kind))
 
 
 def test_the_snapshot_rules_even_if_the_file_is_edited_meanwhile() -> None:

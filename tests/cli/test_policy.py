@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 
 import pytest
 
 import playhead
 from playhead.cli.commands.policy import _RESOURCES
-from playhead.policy.rules import FILE, KNOWN
+from playhead.policy.rules import FILE, KNOWN, UNPRICED
+from playhead.store.price_list import PriceList
 
 
 @playhead.tool
@@ -92,6 +94,64 @@ def test_limits_are_held_against_what_a_run_used(ask, store):
         Path(FILE).write_text(allowed + limit)
         found = ask("policy", "test", run.id, "--json").json["runs"][0]
         assert [one["rule"] for one in found["denied"]] == [f"limits.{limit.split()[0]}"] * denied, limit
+
+
+def test_a_limit_of_dollars_that_cannot_be_judged_is_said_before_and_after(ask, store, monkeypatch):
+    run = recorded(store)
+    rules = 'mode = "enforce"\n[capabilities."model.use"]\nallow = ["*"]\n'
+    Path(FILE).write_text(f"{rules}[limits]\ncost = 10\n")
+    assert "limits.cost" not in ask("policy", "check").out
+    assert ask("policy", "test", run, "--json").json["doubts"] == []
+    monkeypatch.setattr(PriceList, "_find_package", lambda self: "")
+    said = ask("policy", "check").out
+    assert "which is every model here: `pip install 'playhead[prices]'`, or say what it costs under [prices]" in said
+    assert len(ask("policy", "check", "--json").json["doubts"]) == 1
+    found = ask("policy", "test", run, "--json").json
+    assert [one["rule"] for one in found["runs"][0]["denied"] if one["capability"] == "model.use"] == [UNPRICED]
+    assert found["doubts"][0].startswith("limits.cost cannot be judged, since nobody knows what openai/gpt-5 costs")
+    assert found["doubts"][0] in ask("policy", "test", run).out
+    Path("playhead.toml").write_text("[prices]\ngpt-5 = { input = 1, output = 1 }\n")
+    assert "which is all but gpt-5 here" in ask("policy", "check").out
+    assert ask("policy", "test", run, "--json").json["doubts"] == []
+    Path(FILE).write_text(rules)
+    assert "limits.cost" not in ask("policy", "check").out
+
+
+def test_a_replay_takes_for_unknown_what_the_run_did(ask, store):
+    Path("agent.py").write_text(
+        "import playhead\n"
+        "try:\n"
+        "    with playhead.model_call(provider='acme', model='mine') as call:\n"
+        "        call.respond('x')\n"
+        "    print('asked')\n"
+        "except playhead.PolicyDenied:\n"
+        "    print('denied')\n"
+    )
+    Path(FILE).write_text(
+        'mode = "enforce"\n[capabilities."model.use"]\nallow = "*"\n[capabilities."process.exec"]\nallow = "*"\n'
+        "[limits]\ncost = 10\n"
+    )
+    settings = Path("playhead.toml")
+    for prices, ends in (("[prices]\nmine = { input = 1, output = 1 }\n", "asked"), ("", "denied")):
+        settings.write_text(prices)
+        said = ask("record", "--", sys.executable, "agent.py")
+        assert ends in said.out, said.err
+        settings.write_text("" if prices else "[prices]\nmine = { input = 1, output = 1 }\n")
+        said = ask("replay", "@last", "--mode", "exact")
+        assert (said.code, ends in said.out, "0 live calls" in said.err) == (0, True, True), said.err
+
+
+@pytest.mark.parametrize("mode", ["observe", "enforce"])
+def test_what_would_be_denied_is_named_by_the_event_that_an_audit_names(ask, store, mode):
+    Path(FILE).write_text(f'mode = "{mode}"\n[capabilities."shop.order"]\nallow = ["*"]\n')
+    with playhead.record("r", store=store) as run:
+        for act in (lambda: deploy("prod"), lambda: deploy("stage"), lambda: Path("out").write_text("x")):
+            with contextlib.suppress(playhead.PolicyDenied):
+                act()
+    tested = ask("policy", "test", run.id, "--json").json["runs"][0]["denied"]
+    audited = ask("audit", run.id, "--json").json["policy"]
+    assert len(tested) == (5 if mode == "observe" else 3)
+    assert [one["seq"] for one in tested] == sorted(seq for one in audited for seq in one["seqs"])
 
 
 def test_what_is_probably_not_meant_is_said(ask, store):

@@ -13,8 +13,9 @@ from playhead.event.envelope import Event
 from playhead.policy import rules
 from playhead.policy.backtest import Backtest, backtest
 from playhead.policy.rules import Rules
-from playhead.store.price_list import price_list_of
+from playhead.store.price_list import PriceList, price_list_of
 from playhead.views.facts import Facts
+from playhead.views.points import words
 from playhead.views.prices import Bill
 
 
@@ -36,19 +37,49 @@ def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:
     for run in runs:
         try:
             events = list(run.events())
-            yield backtest(policy, run.id, events, _costs(run, events) if "cost" in policy.limits else None)
+            if "cost" in policy.limits:
+                sold = price_list_of(run.store)
+                yield backtest(policy, run.id, events, _costs(sold, events), sold.knows)
+            else:
+                yield backtest(policy, run.id, events)
         except PlayheadError as problem:
             raise NotComparable(f"{run.id} cannot be read to its end: {problem.message}") from problem
 
 
-def _costs(run: Run, events: Iterable[Event]) -> dict[int, float]:
-    """Return what the answers of models cost, by their seq; nothing for a model without a price."""
-    sold, facts, found = price_list_of(run.store), Facts(), dict[int, float]()
+def doubts(policy: Rules) -> list[str]:
+    """Say what a limit is about that cannot be known here: what models cost."""
+    own = settings_module.load().prices
+    sold = PriceList(own)
+    if "cost" not in policy.limits or sold.is_whole:
+        return []
+    others = f"all but {', '.join(own)}" if own else "every model"
+    return [
+        f"limits.cost denies a model of which nobody knows what it costs, which is {others} here: {sold.to_know_more}"
+    ]
+
+
+def unjudged(found: Iterable[Backtest]) -> list[str]:
+    """Say which limit could not be judged, and of which models."""
+    denied = (str(one["resource"]) for each in found for one in each.denied if one["rule"] == rules.UNPRICED)
+    if not (models := list(dict.fromkeys(denied))):
+        return []
+    more = PriceList(settings_module.load().prices).to_know_more
+    return [f"limits.cost cannot be judged, since nobody knows what {', '.join(models)} costs: {more}"]
+
+
+def _costs(sold: PriceList, events: Iterable[Event]) -> dict[int, float]:
+    """Return what the answers of models cost, by their seq."""
+    facts, asked, found = Facts(), dict[str | None, str](), dict[int, float]()
     for event in events:
+        if event.kind == "model.invoked":
+            asked[event.span] = words(event.data.get("model"))
         bill = Bill(sold)
         for fact in facts.take(event):
             if fact.kind == "model":
                 fact.charge(bill)
+                if bill.unpriced:  # by the name by which it was asked, which the policy was asked about
+                    fact.model = asked.get(fact.span)
+                    fact.charge(bill)
         if bill.amount is not None:
             found[event.seq] = bill.amount
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ class Player(Protocol):
 
     def is_in_world(self, lane: str | None = None) -> bool:
         """Say whether a lane, or the one that runs here, is past the tape: what it does is done."""
+
+    def denied(self, rule: str) -> Collection[str]:
+        """Return what the recorded run was denied by a rule of its policy."""
 
     def lets_out(self) -> bool:
         """Say whether somebody in this program may use the network now."""

@@ -11,13 +11,12 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from playhead import _limits
 from playhead import settings as settings_module
-from playhead._clock import SystemClock
 from playhead.capture import abandoned, audit, children, guard, lookups, scope, untold
 from playhead.errors import ConfigError, EffectDenied, PlayheadError, PolicyDenied, Refused
 from playhead.event import envelope, kinds
@@ -29,21 +28,22 @@ from playhead.policy.things import UNKNOWN_MODEL
 from playhead.store import layout
 
 if TYPE_CHECKING:
+    from playhead.capture.charges import Charges
     from playhead.capture.recording import Recording
     from playhead.capture.scope import Scope
     from playhead.settings import Settings
     from playhead.store.base import Store
-    from playhead.store.price_list import PriceList
 
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
 
 _LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname")
-_PORTS = {"http": 80, "https": 443}  # what may stand for them in a lookup
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
+_PORTS = {"http": 80, "https": 443}  # what may stand for them in a lookup
 
 _of: weakref.WeakKeyDictionary[Recording, Enforcer] = weakref.WeakKeyDictionary()
 _listens = False
+_STOPS = {"enforce": "is denied", "observe": "would be denied"}
 _UNHELD = "the policy does not hold in what it starts: a Python is held to it under `playhead record` only"
 
 
@@ -56,11 +56,11 @@ class Enforcer:
         self.spent = Spent()
         self._begun = time.monotonic()
         self.lock = threading.Lock()
-        self._prices: PriceList | None = None
+        self.charges: Charges | None = None
         if "cost" in policy.limits:
-            from playhead.store.price_list import PriceList
+            from playhead.capture.charges import Charges
 
-            self._prices = PriceList(prices, root)
+            self.charges = Charges(prices, root)
         self._times: dict[tuple[str | None, ...], int] = {}
 
     def decide(
@@ -68,7 +68,10 @@ class Enforcer:
     ) -> Decision:
         """Decide about something by its names."""
         self.spent.seconds = time.monotonic() - self._begun
-        found = rules.decide(self.rules, capability, names[0], spent=self.spent, touch=touch, holds=holds)
+        free = capability != "model.use" or self.charges is None or self.charges.knows(names[0])
+        found = rules.decide(
+            self.rules, capability, names[0], spent=self.spent, touch=touch, holds=holds, unpriced=not free
+        )
         if len(names) == 1 or found.rule.startswith("limits."):
             return found
         return rules.decide_any(self.rules, capability, names)
@@ -86,16 +89,13 @@ class Enforcer:
         self._times[decided] = times = self._times.get(decided, 0) + 1
         return times
 
-    def used(self, provider: str | None, model: str | None, usage: Any) -> None:
+    def used(self, provider: str | None, models: Sequence[str | None], usage: Any) -> None:
         """Take in what an answer of a model cost: counts by name, or a Usage."""
         fields = usage if isinstance(usage, Mapping) else kinds.as_fields(usage)
         counts = [fields[name] if type(fields.get(name)) is int else 0 for name in _COUNTS]
         self.spent.tokens += counts[0] + counts[1]
-        if self._prices is not None:
-            from playhead.views.prices import Used, priced
-
-            found, _ = priced(self._prices, provider, model or "", Used(*counts), SystemClock().wall_us())
-            self.spent.cost += found or 0.0
+        if self.charges is not None:
+            self.spent.cost += self.charges.cost(provider, models, counts)
 
 
 def begin(recording: Recording, store: Store, settings: Settings, run: str | None, given: Given) -> None:
@@ -202,8 +202,10 @@ def _hold(
 ) -> None:
     """Record a decision, and raise where it is no and is enforced."""
     _tell(where, enforcer, capability, resource, decision, context)
+    if decision.rule == rules.UNPRICED and enforcer.charges is not None:
+        enforcer.charges.tell(f"{capability} on {resource} {_STOPS[enforcer.rules.mode]}: {decision.reason}")
     if decision.decision != "allow" and enforcer.rules.mode == "enforce":
-        raise _denial(kind, enforcer.rules, capability, resource, decision)
+        raise _denial(kind, enforcer, capability, resource, decision)
 
 
 def is_enforced(where: Scope | None) -> bool:
@@ -228,11 +230,11 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
         _hold(where, enforcer, "model.use", asked, enforcer.decide_call("model.use", asked, "model_calls"))
 
 
-def answered(recording: Recording, provider: str | None, name: str | None, usage: Any) -> None:
-    """Take in what a model used."""
+def answered(recording: Recording, provider: str | None, names: Sequence[str | None], usage: Any) -> None:
+    """Take in what a model used; the first of its names that has a price counts."""
     enforcer = _of.get(recording)
     if enforcer is not None and usage:
-        enforcer.used(provider, name, usage)
+        enforcer.used(provider, names, usage)
 
 
 def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
@@ -281,7 +283,7 @@ def unjudged(capability: str, resource: Any, problem: Exception) -> None:
     name = os.fsdecode(resource) if isinstance(resource, (str, bytes)) else repr(resource)
     decision = Decision("deny", "unjudged", f"it could not be judged: {type(problem).__name__}: {problem}")
     _tell(where, enforcer, capability, name, decision, None)
-    raise _denial(EffectDenied, enforcer.rules, capability, name, decision) from problem
+    raise _denial(EffectDenied, enforcer, capability, name, decision) from problem
 
 
 def _tell(
@@ -315,7 +317,7 @@ def _tell(
 
 
 def _denial(
-    kind: type[PolicyDenied], policy: Rules, capability: str, resource: str | None, decision: Decision
+    kind: type[PolicyDenied], enforcer: Enforcer, capability: str, resource: str | None, decision: Decision
 ) -> PolicyDenied:
     said = (
         decision.reason or f"{'the policy asks first' if decision.decision == 'ask' else 'denied'} by {decision.rule}"
@@ -323,7 +325,9 @@ def _denial(
     about = f"{capability} on {resource}" if resource else capability
     hint = kind.default_hint
     if decision.rule.endswith("default"):
-        hint = f'To allow it, name it in `allow` of [capabilities."{capability}"] in {policy.source}.'
+        hint = f'To allow it, name it in `allow` of [capabilities."{capability}"] in {enforcer.rules.source}.'
+    elif decision.rule == rules.UNPRICED and enforcer.charges is not None:
+        hint = enforcer.charges.hint
     return kind(
         f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said, hint=hint
     )

@@ -38,8 +38,8 @@ class Exchange:
 
     __slots__ = (
         "__weakref__", "_answer", "_dialect", "_ended", "_head_us", "_headers", "_inside", "_later", "_method",
-        "_opened", "_provider", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts", "_unasked",
-        "_url", "_written_us",
+        "_model", "_opened", "_provider", "_scope", "_sending", "_sent_bytes", "_span", "_start", "_status", "_texts",
+        "_unasked", "_url", "_written_us",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, method: str, url: str, headers: Pairs) -> None:
@@ -50,6 +50,7 @@ class Exchange:
         self._texts: list[Pair] | None = None
         self._dialect: Dialect | None = None
         self._provider = ""  # of a model
+        self._model: Any = None  # as it was asked for
         self._span: str | None = None
         self._sending: list[bytes] = []
         self._sent_bytes = 0
@@ -266,7 +267,7 @@ class Exchange:
         attempt = turns.attempt(self._scope, self._url, request)
         fields: dict[str, Any] = {"provider": provider}
         if asked.model is not None:
-            fields["model"] = asked.model
+            fields["model"] = self._model = asked.model
         fields["operation"], fields["request"] = operation, request
         if attempt > 1:
             fields["attempt"] = attempt
@@ -355,7 +356,7 @@ class Exchange:
         if answered is not None:
             if answered.usage is not None:
                 fields["usage"] = kinds.as_fields(answered.usage)
-                enforcing.answered(recording, self._provider, answered.model, fields["usage"])
+                enforcing.answered(recording, self._provider, (answered.model, self._model), fields["usage"])
             if answered.finish is not None:
                 fields["finish"] = answered.finish
             if answered.model is not None:

@@ -223,7 +223,8 @@ class ModelCall(Span):
     def end(self, error: BaseException | None = None) -> None:
         if self._outside is not None:
             self._outside.recording.turns.by_hand.discard(self.span)
-            enforcing.answered(self._outside.recording, *self._asked[:2], self._answer.get("usage"))
+            provider, model = self._asked[:2]
+            enforcing.answered(self._outside.recording, provider, (model,), self._answer.get("usage"))
         super().end(error)
 
     def opening(self, scope: Scope) -> kinds.Payload:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from playhead.policy.rules import KNOWN, Decision, Rules, Spent, decide, decide_
 class Asked(NamedTuple):
     """What a run did that a policy has a say in."""
 
-    seq: int
+    seq: int  # of the decision that was recorded about it; else its own
     capability: str
     names: list[str]  # of what it was done to; a host may have several
     touch: Touch | None = None  # of a file: what was done to the path
@@ -56,6 +56,24 @@ def _is_told_by_another(checked: Mapping[str, Any]) -> bool:
     return checked.get("by") == "policy" and checked.get("capability") in KNOWN and not stopped
 
 
+class _Decided:
+    """The decisions of a policy about what has an event of its own: an audit and a timeline point to the decision."""
+
+    def __init__(self) -> None:
+        self._seqs: dict[tuple[str, str | None, str, str], list[int]] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in a decision."""
+        if event.kind == "policy.checked" and _is_told_by_another(event.data):
+            about = str(event.data.get("capability")), str(event.data.get("resource") or "")
+            self._seqs.setdefault((event.lane, event.parent, *about), []).append(event.seq)
+
+    def seq_of(self, event: Event, asked: Asked) -> int:
+        """Return the decision about what an event says was done: the last one there; not each that is alike is kept."""
+        seqs = self._seqs.get((event.lane, event.parent, asked.capability, asked.names[0]))
+        return seqs.pop() if seqs else asked.seq
+
+
 class _Requests:
     """Where the requests of a run went, by lane: a connection is recorded with its address alone."""
 
@@ -84,31 +102,42 @@ def _url(event: Event) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def backtest(rules: Rules, run: str, events: Iterable[Event], costs: Mapping[int, float] | None = None) -> Backtest:
-    """Say what a policy would have denied in a run; `costs` are those of the answers of models, by their seq.
+def backtest(
+    rules: Rules,
+    run: str,
+    events: Iterable[Event],
+    costs: Mapping[int, float] | None = None,
+    priced: Callable[[str], bool] | None = None,
+) -> Backtest:
+    """Say what a policy would have denied in a run.
 
+    `costs` are those of the answers of models, by their seq; `priced` says whether it is known what a model costs.
     A connection is known by its address: it counts as one to the host that was asked next to it. Limits are held
     against what the run used until then; under a policy that is enforced a call that is denied is not made.
     """
     found = Backtest(run)
     spent = Spent()
     events = list(events)
-    requests = _Requests(events)
+    requests, decided = _Requests(events), _Decided()
     for event in events:
         spent.seconds = max(0.0, (event.elapsed_us - events[0].elapsed_us) / 1e6)
         is_made = True
+        decided.take(event)
         for one in _asked(event, requests):
             found.asked += 1
-            decision = decide(rules, one.capability, one.names[0], spent=spent, touch=one.touch)
+            seq = decided.seq_of(event, one)
+            free = one.capability != "model.use" or priced is None or priced(one.names[0])
+            decision = decide(rules, one.capability, one.names[0], spent=spent, touch=one.touch, unpriced=not free)
             if len(one.names) > 1 and not decision.rule.startswith("limits."):
                 decision = decide_any(rules, one.capability, one.names)
             if decision.decision != "allow":
-                found.denied.append(_told(one, decision))
+                found.denied.append(_told(one._replace(seq=seq), decision))
                 is_made = rules.mode == "observe"
         if is_made:
             _spend(spent, event)
         if costs is not None:
             spent.cost += costs.get(event.seq, 0.0)
+    found.denied.sort(key=lambda entry: int(entry["seq"]))
     return found
 
 

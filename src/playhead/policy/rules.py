@@ -31,6 +31,7 @@ LIMITS = {
     "tool_calls": "tool.call",
     "seconds": None,
 }
+UNPRICED = "limits.cost unpriced"  # the rule that denies a model of which nobody knows what it costs
 _EFFECTS = ("deny", "ask", "allow")  # in the order in which they count
 _CAPABILITY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _HINT = "docs/guides/policy.md says what a policy may have."
@@ -168,11 +169,13 @@ def decide(
     spent: Spent | None = None,
     touch: Touch | None = None,
     holds: str | None = None,
+    unpriced: bool = False,
 ) -> Decision:
     """Say whether a capability may be used on a resource. This is the one place where that is decided.
 
     Of a file, `touch` says whether its name is meant or what that leads to, and `holds` is the folder whose contents
-    go with it. A path with a slash at its end is a folder that is made.
+    go with it. A path with a slash at its end is a folder that is made. A model is `unpriced` where nobody knows what
+    it costs: under a limit of dollars it is denied, since nobody could tell when that is reached.
     """
     over = _over(rules.limits, capability, spent) if spent is not None else None
     if over is not None:
@@ -182,7 +185,10 @@ def decide(
         return Decision("deny", "default", f"the policy does not name {capability}")
     if capability.startswith("fs."):
         return _decide_file(table, capability, resource or "", rules.root, touch, holds)
-    return _hold(table, thing_of(capability, resource or "", rules.root, rules.search))
+    found = _hold(table, thing_of(capability, resource or "", rules.root, rules.search))
+    if unpriced and "cost" in rules.limits and capability == LIMITS["cost"] and found.decision == "allow":
+        return Decision("deny", UNPRICED, f"nobody knows what {resource} costs, so limits.cost cannot be judged")
+    return found
 
 
 def _hold(table: Mapping[str, tuple[str, ...]], thing: Thing) -> Decision:

@@ -76,6 +76,7 @@ class Player(Turned):
         self._reported_by = 0  # the process; a forked child speaks for itself
         self.stalls = Stalls(tape, self.order)
         self.own = Own(self)
+        self._denied: dict[str, frozenset[str]] = {}  # by rule
         self._asked: dict[str, int] = {}  # by key: how often it was asked
         self._pending: dict[str, Call | BaseException] = {}
         self._given: dict[str, Call] = {}  # by span: processes that were answered
@@ -288,6 +289,14 @@ class Player(Turned):
     def is_in_world(self, lane: str | None = None) -> bool:
         """Say whether a lane, or the one that runs here, is past the tape: never, in a replay that is exact."""
         return False
+
+    def denied(self, rule: str) -> frozenset[str]:
+        """Return what the recorded run was denied by a rule of its policy."""
+        if rule not in self._denied:
+            checked = (event.data for event in self.tape.reader.events() if event.kind == "policy.checked")
+            resources = (data.get("resource") for data in checked if data.get("rule") == rule)
+            self._denied[rule] = frozenset(one for one in resources if isinstance(one, str))
+        return self._denied[rule]
 
     def lets_out(self) -> bool:
         """Say whether somebody in this program may use the network now."""

@@ -64,6 +64,22 @@ class PriceList:
         """Say whether it has no price at all: the package is not installed, and the user says nothing."""
         return not self._own and not self._find_package()
 
+    def knows(self, asked: str) -> bool:
+        """Say whether a model has a price, as policies write it: `openai/gpt-5`, or its name alone."""
+        provider, slash, model = asked.partition("/")
+        return bool(self(provider, model) if slash else self(None, asked))
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether the package is installed: else it has what the user says alone."""
+        return bool(self._find_package())
+
+    @property
+    def to_know_more(self) -> str:
+        """Say how a model gets a price that has none."""
+        install = "" if self.is_whole else f"`{INSTALL}`, or "
+        return f"{install}say what it costs under [prices] in playhead.toml"
+
     def __call__(self, provider: str | None, model: str) -> Terms | None:
         """Return the terms of a model."""
         asked = provider or "", model

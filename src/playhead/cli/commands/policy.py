@@ -7,6 +7,7 @@ import difflib
 from collections import Counter
 from typing import Any
 
+from playhead._api import policing
 from playhead._api.policing import policy_here, tested
 from playhead._api.reading import Run, load, open_index, open_store
 from playhead.cli import filters
@@ -80,7 +81,7 @@ def _check(args: argparse.Namespace, out: Output) -> int:
         else:
             out.warn(f"playhead: {problem.message}\n  {problem.hint}")
         return 1
-    doubts = list(patterns.doubts(policy.capabilities, KNOWN, policy.search))
+    doubts = [*patterns.doubts(policy.capabilities, KNOWN, policy.search), *policing.doubts(policy)]
     document = {"valid": True, "doubts": doubts, **policy.as_snapshot()}
     if out.json:
         out.emit(document)
@@ -94,9 +95,13 @@ def _check(args: argparse.Namespace, out: Output) -> int:
     missing = [name for name in KNOWN if name not in policy.capabilities]
     if missing:
         out.wrapped([("  denied, since it is not named: ", "dim")], ", ".join(missing))
-    for doubt in doubts:
-        out.styled((f"  {'⚠' if out.unicode else '!'} ", "yellow"), one_line(doubt))
+    _doubt(doubts, out)
     return 0
+
+
+def _doubt(doubts: list[str], out: Output) -> None:
+    for doubt in doubts:
+        out.wrapped([(f"  {'⚠' if out.unicode else '!'} ", "yellow")], doubt)
 
 
 def _file(args: argparse.Namespace) -> str | None:
@@ -135,8 +140,9 @@ def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:
             found.append(one)
             advance(1)
     denied = sum(len(one.denied) for one in found)
+    doubts = policing.unjudged(found)
     if out.json:
-        out.emit({"policy": policy.source, "runs": [vars(one) for one in found], "denied": denied})
+        out.emit({"policy": policy.source, "runs": [vars(one) for one in found], "denied": denied, "doubts": doubts})
     else:
         counts = Counter(str(entry["rule"]) for one in found for entry in one.denied)
         asked = sum(one.asked for one in found)
@@ -151,6 +157,9 @@ def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:
                 out.print(f"  {run_id}  event {entry['seq']:<6} {one_line(what)}")
             if len(entries) > _SHOWN:
                 out.styled((f"  … {len(entries) - _SHOWN:,} more (--json)", "dim"))
+        if doubts:
+            out.print()
+            _doubt(doubts, out)
     return 1 if args.exit_code and denied else 0
 
 
