@@ -138,6 +138,19 @@ def test_a_file_that_cannot_be_executed_is_126(shell, store, tmp_path, content):
     assert shell("record", "--quiet", "--", str(program)).code == 126
 
 
+def test_what_a_program_redacted_that_was_killed_is_said_as_the_least(shell, store):
+    Path("agent.py").write_text(
+        "import os, playhead\n"
+        "with playhead.record('agent'):\n"
+        "    playhead.note('sk-proj-abcdefghijklmnopqrstuvwxyz0123456789')\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    said = shell("record", "--", sys.executable, "agent.py")
+    assert "redacted: at least 1 openai-key\n" in said.err
+    assert "redacted   at least 1 openai-key" in shell("show", "@last").out
+    assert "at least 1 value redacted by the rule openai-key" in shell("audit", "@last").out
+
+
 def test_a_program_killed_by_a_signal_is_128_and_the_signals_number(shell, store):
     said = shell("record", "--", "sh", "-c", "kill -SEGV $$")
     assert said.code == 128 + signal.SIGSEGV

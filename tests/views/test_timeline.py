@@ -232,6 +232,21 @@ def test_a_program_that_was_killed_left_spans_in_flight_and_says_the_signal():
     assert next(timeline.rows()).result == "killed by SIGKILL"
 
 
+def test_redactions_that_nobody_counted_are_those_that_events_show():
+    story = (
+        started()
+        .add("note.added", {"text": "[redacted:env] [redacted:url]"})
+        .add("note.added", {"text": "[redacted:env]"})
+    )
+    timeline = Timeline().take_all(story.events)
+    for _ in range(2):
+        summary = timeline.finish()
+        assert (summary.redacted, summary.redacted_at_least) == ({"env": 2, "url": 1}, ["env", "url"])
+    story.add("run.finished", {"status": "error", "redacted": {"env": 7}}, "0", None)
+    summary = timeline.take_all(story.events[-1:]).finish()
+    assert (summary.redacted, summary.redacted_at_least) == ({"env": 7, "url": 1}, ["url"])
+
+
 def test_where_an_error_only_says_that_the_program_failed_its_last_words_are_kept():
     story = recorded_program()
     story.add("output.written", {"stream": "stderr", "text": "Traceback\nKeyError: 'x'\n\n"}, None, "1")

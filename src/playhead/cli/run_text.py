@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
-from playhead.views import denials, prices, text
+from playhead.views import denials, prices, redactions, text
 from playhead.views.answers import Call, Meaning
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
@@ -173,7 +173,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
         ("reads", reads_text(summary)),
         ("lanes", text.number(len(summary.lanes)) if len(summary.lanes) > 1 else ""),
         ("policy", one_line(denials.told(summary.denied, _DENIED_MAX))),
-        ("redacted", ", ".join(f"{count} {rule}" for rule, count in summary.redacted.items())),
+        ("redacted", one_line(redactions.told(summary.redacted, summary.redacted_at_least))),
     ]
     return [(label, told) for label, told in facts if told]
 

@@ -43,7 +43,8 @@ class Summary:
     effects: dict[str, int] = field(default_factory=dict)  # what was done outside the process, by what it was
     files_changed: int = 0  # in the working tree, until the end: changed, new, undone and gone
     denied: list[dict[str, Any]] = field(default_factory=list)  # by a policy: capability, resource, enforced, times
-    redacted: dict[str, int] = field(default_factory=dict)
+    redacted: dict[str, int] = field(default_factory=dict)  # by rule
+    redacted_at_least: list[str] = field(default_factory=list)  # rules of which nobody said how often: as events show
     invalidated: dict[str, Any] | None = None
     error: Any = None
     last_words: str | None = None  # the last line on stderr, where the error only says how the program ended

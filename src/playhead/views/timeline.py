@@ -6,6 +6,7 @@ files that anybody may have written: a field of the wrong form is said as it is,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +26,7 @@ from playhead.views.folding import same_before
 from playhead.views.last_words import PROGRAM_ERRORS, TRACEBACK, LastWords, of_process
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
+from playhead.views.redactions import marks
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.starts import Starts
 from playhead.views.summary import Summary
@@ -105,12 +107,13 @@ class Timeline:
         self._program: Row | None = None
         self._going_on: dict[int | None, dict[int, Row]] = {}  # open spans, by the row that they are in
         self._attempts, self._denials = Attempts(resolve), Denials()
-        self._stderr = LastWords()
+        self._stderr, self._redacted = LastWords(), Counter[str]()
 
     def take(self, event: Event) -> Row | None:
         """Look at the next event, and return the row that it opened, closed or was folded into."""
         data = event.data if isinstance(event.data, dict) else {}
         self._count(event, data)
+        self._redacted.update(marks(data))
         self._facts.take(event)
         self._open.take(event)
         self._lanes.setdefault(event.lane)
@@ -134,9 +137,11 @@ class Timeline:
         summary.duration_us = max(0, until - (self._first_us or 0))
         summary.lanes, summary.models = list(self._lanes), list(self._models)
         summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
-        bill = self._facts.bill(self._prices)
-        summary.denied = self._denials.listed()
+        summary.denied, bill = self._denials.listed(), self._facts.bill(self._prices)
         summary.cost, summary.cost_unpriced = bill.amount, bill.unpriced
+        declared = summary.redacted.keys() - {*summary.redacted_at_least}
+        summary.redacted_at_least = sorted(self._redacted.keys() - declared)
+        summary.redacted |= {rule: self._redacted[rule] for rule in summary.redacted_at_least}
         summary.last_words = self._last_words() or None if _only_how(summary.error) else None
         return summary
 
@@ -213,8 +218,8 @@ class Timeline:
         summary.ended, summary.finished, summary.after = str(data.get("status")), event.time, 0
         self._ended_us = event.elapsed_us
         summary.error, summary.output, summary.metadata = data.get("error"), data.get("output"), data.get("metadata")
-        redacted = data.get("redacted")
-        summary.redacted = {rule: _whole(count) for rule, count in sorted(mapping(redacted).items())}
+        redacted = sorted(mapping(data.get("redacted")).items())
+        summary.redacted, summary.redacted_at_least = {rule: _whole(count) for rule, count in redacted}, []
 
     def _add(self, event: Event, data: dict[str, Any]) -> Row | None:
         if event.kind == "run.started":

@@ -2,13 +2,6 @@ from __future__ import annotations
 
 from tests.views.audit.told import Told, found
 
-from playhead.views.audit.redactions import marks
-
-
-def test_marks_are_found_wherever_they_stand() -> None:
-    value = {"a": [{"$redacted": "field"}, "x [redacted:url-secret] y [redacted:env]"], "b": {"c": "[redacted:"}}
-    assert sorted(marks(value)) == ["env", "field", "url-secret"]
-
 
 def test_what_the_run_counted_is_told_at_the_first_event_that_has_a_mark() -> None:
     run = Told()

@@ -26,7 +26,7 @@ from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
-from playhead.views import denials, prices, text
+from playhead.views import denials, prices, redactions, text
 from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
@@ -243,6 +243,7 @@ def _document(launched: Launched, summary: Summary, lost: int) -> dict[str, Any]
         "not_attached": launched.not_attached,
         "denied": summary.denied,
         "redacted": summary.redacted,
+        "redacted_at_least": summary.redacted_at_least,
         "last_words": summary.last_words,
         "path": str(launched.path),
     }
@@ -300,8 +301,8 @@ def _lines(
         lines.append(f"  policy: {one_line(denied)}")
     if summary.files_changed:
         lines.append(f"  {text.several(summary.files_changed, 'file')} changed in the working tree")
-    if summary.redacted:
-        lines.append(f"  redacted: {_counted(summary.redacted)}")
+    if redacted := redactions.told(summary.redacted, summary.redacted_at_least):
+        lines.append(f"  redacted: {one_line(redacted)}")
     if summary.not_captured:
         lines += [f"  not captured: {told}" for told in not_captured_lines(summary)]
         lines.append("    (what went on there was not seen; the rest is on record)")
@@ -327,10 +328,6 @@ def _child_told(child: Summary) -> str:
     lost = sum(child.gaps.values())
     told = [child.ended or "unfinished", _counted_up(child), cost, f"{lost} NOT recorded" if lost else ""]
     return ", ".join(part for part in told if part)
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
 
 
 def _times(counts: dict[str, int]) -> str:

@@ -1,36 +1,12 @@
-"""Find in the record where something was redacted, and by which rule."""
+"""Find in the record what was redacted, and by which rule."""
 
 from __future__ import annotations
-
-import re
-from typing import Any
 
 from playhead.event.envelope import Event
 from playhead.views import text
 from playhead.views.audit.findings import Finding
 from playhead.views.points import mapping
-
-_MARK = re.compile(r"\[redacted:([^\]\n]{1,100})\]")
-
-
-def marks(value: Any) -> list[str]:
-    """Return the rule of every mark in a value, one for each place where it stands."""
-    found: list[str] = []
-    stack = [value]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, str):
-            if "[redacted:" in one:
-                found += _MARK.findall(one)
-        elif isinstance(one, list):
-            stack += one
-        elif isinstance(one, dict):
-            rule = one.get("$redacted")
-            if isinstance(rule, str):
-                found.append(rule)
-            else:
-                stack += one.values()
-    return found
+from playhead.views.redactions import marks
 
 
 class Redactions:

@@ -22,12 +22,13 @@ from playhead.views.audit.findings import Decision, Finding
 from playhead.views.audit.joining import joined
 from playhead.views.audit.places import Places
 from playhead.views.audit.reality import Reality
-from playhead.views.audit.redactions import Redactions, marks
+from playhead.views.audit.redactions import Redactions
 from playhead.views.audit.repeats import Attempt
 from playhead.views.audit.standing import Decisions
 from playhead.views.audit.undeclared import undeclared
 from playhead.views.audit.unseen import Seen, unseen_changes
 from playhead.views.points import mapping, words
+from playhead.views.redactions import marks
 from playhead.views.spans import command_line
 from playhead.views.starts import Starts
 from playhead.views.text import Resolve
