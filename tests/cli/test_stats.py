@@ -89,6 +89,23 @@ def test_one_run_is_added_up_by_itself_and_says_what_a_playback_of_it_saves(ask,
     assert whole["total"]["models"]["cost"] == pytest.approx(6.4)
 
 
+def test_what_cannot_be_played_back_saves_nothing(ask, store):
+    assert "saves" in ask("stats", "second").out
+    assert ask("invalidate", "second", "--why", "wrong").code == 0
+    said = ask("stats", "second").out
+    assert "cost" in said
+    assert "saves" not in said
+
+
+def test_a_word_after_chart_that_is_neither_a_chart_nor_a_run_is_answered_with_the_charts(ask, store):
+    for more in ((), ("--since", "7d")):
+        said = ask("stats", "--chart", "csot", *more)
+        assert (said.code, "neither a chart nor a run 'csot'" in said.err) == (2, True), said.err
+        assert "A chart is cost, tokens, calls, time, latency, errors" in said.err
+    assert ask("stats", "--chart", "second").code == 0
+    assert ask("stats", "csot").code == 2
+
+
 def test_the_same_from_python(store):
     assert playhead.stats("model", since="7d").total == playhead.stats("model").total
     found = playhead.stats("model", name="first")
@@ -128,7 +145,7 @@ def test_so_many_groups_and_how_many_there_are_more(ask, store):
         (("--by", "tool", "--chart", "cost"), "no chart of 'cost' by tool"),
         (("--limit", "-1"), "--limit is a number of groups"),
         (("nobody",), "no run answers to 'nobody'"),
-        (("--chart", "nobody"), "no run answers to 'nobody'"),
+        (("--chart", "nobody"), "neither a chart nor a run 'nobody'"),
         (("--since", "once"), "not a point in time"),
     ],
 )

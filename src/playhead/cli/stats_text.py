@@ -21,13 +21,13 @@ def name_of(group: Group, by: str) -> str:
     return _NAMELESS.get(by, "(unnamed)") if group.name is None else group.name
 
 
-def summary(found: Metrics) -> list[tuple[str, str]]:
-    """Return what is true of all of them: lines with a label."""
+def summary(found: Metrics, *, replayable: bool) -> list[tuple[str, str]]:
+    """Return what is true of all of them: lines with a label. One that is not `replayable` has nothing to save."""
     runs, models, tools, steps = _sections(found.total)
     facts = [("runs", "" if found.run is not None else _runs(runs))]
     facts += [("models", _models(models)), ("cost", _spent(models))]
     facts += [("tools", _tools(tools)), ("steps", _steps(steps)), ("saved", _saved(runs, models, tools))]
-    if found.run is not None and models.cost and not models.saved.calls:
+    if replayable and found.run is not None and models.cost and not models.saved.calls:
         about = prices.told(models.cost, []).removesuffix(", estimated")
         about += f" + {_UNKNOWN}" if models.unpriced or models.without_usage else ""
         facts.append(("saves", f"{about} each time it is played back or replayed exactly"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
 from playhead._api.metrics import QUESTIONS, stats_of
@@ -13,12 +13,15 @@ from playhead.cli.arguments import add_run, store_root
 from playhead.cli.chart import draw
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
-from playhead.errors import Altered, UsageError
+from playhead.errors import Altered, RunNotFound, UsageError
 from playhead.settings import load as load_settings
 from playhead.store.index_filter import RunFilter
 from playhead.store.price_list import INSTALL, PriceList
 from playhead.views.sums import BY, Metrics
 from playhead.views.tally import new_group
+
+if TYPE_CHECKING:
+    from playhead._api.reading import Run
 
 _DRAW = "what matters most"
 
@@ -46,18 +49,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
-    if args.chart is not None and args.chart not in (*stats_text.CHARTS, _DRAW) and args.run is None:
-        args.run, args.chart = args.chart, _DRAW  # `--chart @last`
+    recorded = _named(args)
     _check(args, out)
     sold = PriceList(load_settings().prices, store_root(args.store))
-    found, names, altered = _one(args, out) if args.run is not None else (*_many(args, sold, out), None)
+    found, names, altered = (*_many(args, sold, out), None) if recorded is None else _one(recorded, args, out)
     if args.csv:
         _write_csv(found, out)
     elif out.json:
         problem = {} if altered is None else {"problem": altered.as_dict()["error"]}
         out.emit({**found.as_dict(), **problem})
     elif names is not None:
-        _print(found, names, args, out)
+        replayable = recorded is not None and recorded.readiness().replayable
+        _print(found, names, args, out, replayable=replayable)
         if found.total.models is not None and found.total.models.unpriced and sold.is_empty:
             out.print(f"\nNo prices are installed:  {INSTALL}")
     return 3 if altered else 0
@@ -74,11 +77,27 @@ def _check(args: argparse.Namespace, out: Output) -> None:
         raise UsageError("--limit is a number of groups, 0 for all")
 
 
-def _one(args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:
+def _named(args: argparse.Namespace) -> Run | None:
+    """Return the run that is named, if one is; it may stand after `--chart`: `--chart @last`."""
+    is_charts = args.run is None and args.chart not in (None, *stats_text.CHARTS, _DRAW)
+    if is_charts:
+        args.run, args.chart = args.chart, _DRAW
+    if args.run is None:
+        return None
     from playhead._api.reading import load
+
+    try:
+        return load(args.run, args.store)
+    except RunNotFound:
+        if not is_charts:
+            raise
+        hint = f"A chart is {', '.join(stats_text.charts(args.by))}; `playhead ls` lists the runs."
+        raise UsageError(f"there is neither a chart nor a run {args.run!r}", hint=hint) from None
+
+
+def _one(recorded: Run, args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:
     from playhead.cli.altered import warn_if_altered
 
-    recorded = load(args.run, args.store)
     altered = warn_if_altered(recorded, args.run, out)
     return recorded.metrics(args.by).limited(args.limit), {recorded.id: recorded.name}, altered
 
@@ -99,8 +118,8 @@ def _many(args: argparse.Namespace, sold: PriceList, out: Output) -> tuple[Metri
     return found, named
 
 
-def _print(found: Metrics, names: dict[str, str], args: argparse.Namespace, out: Output) -> None:
-    lines = stats_text.summary(found)
+def _print(found: Metrics, names: dict[str, str], args: argparse.Namespace, out: Output, *, replayable: bool) -> None:
+    lines = stats_text.summary(found, replayable=replayable)
     for label, told in lines:
         out.wrapped([(f"{label:<8}", "dim")], told)
     if not lines:
