@@ -83,6 +83,12 @@ def test_fail_on_decides_the_exit_code_by_rule_and_by_severity(ask, audited):
     assert said.code == 1
     assert "fails on deny (1), undeclared (1)" in said.out
     assert ask("audit", audited, "--fail-on", "high").code == 1
+    for form in ("md", "html", "terminal"):
+        said = ask("audit", audited, "--fail-on", "deny", "--format", form, "-o", "audit.out")
+        assert (said.code, said.err.splitlines()[1:]) == (1, ["fails on deny (1)"]), form
+        assert "fails on deny (1)" in Path("audit.out").read_text(), form
+        ask("audit", audited, "--fail-on", "delete", "--format", form, "-o", "audit.out")
+        assert "fails on" not in Path("audit.out").read_text(), form
     assert ask("audit", audited, "--rule", "network", "--fail-on", "write", "--json").json["failed"] == {"write": 1}
 
 
@@ -237,6 +243,19 @@ def test_no_text_ends_its_place_in_markdown():
 def test_markdown_has_a_table_for_each_rule_with_as_many_cells_as_columns(ask, audited):
     rows = [line for line in ask("audit", audited, "--format", "md").out.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in rows} == {4, 5, 7}
+
+
+def test_markdown_says_whose_a_decision_is_where_there_are_several_runs(ask, audited):
+    with playhead.record("other") as other:
+        playhead.check("fs.write", resource="src/")
+    said = ask("audit", audited, other.id, "--format", "md").out
+    decided = [line for line in said.splitlines() if line.startswith(("| `allow`", "| `deny`"))]
+    assert decided
+    for line in decided:
+        named = re.match(r"\| `\w+` \| `(run_\w+)` events? \d", line)
+        assert named
+        assert audited.startswith(named[1]) != other.id.startswith(named[1])
+    assert "| `allow` | event " in ask("audit", audited, "--format", "md").out
 
 
 def test_markdown_fits_a_comment_whatever_was_found(ask, store):

@@ -27,9 +27,11 @@ dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; } footer { co
 """
 
 
-def html(audit: Audit, limit: int) -> str:
+def html(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     """Return the whole page; of each rule at most so many rows, or all with 0."""
-    body = [f"<h1>Audit: {_text(audit_rows.summary(audit))}</h1>", *_runs(audit)]
+    body = [f"<h1>Audit: {_text(audit_rows.summary(audit))}</h1>"]
+    body += [f'<p class="bad">{_text(audit_rows.fails(failed))}</p>'] if failed else []
+    body += _runs(audit)
     if audit.findings:
         head = "".join(f"<th>{name}</th>" for name in ("rule", "findings", *SEVERITIES))
         body.append(f"<table><tr>{head}</tr>")

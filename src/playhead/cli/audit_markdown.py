@@ -26,17 +26,18 @@ def code(text: str) -> str:
     return f"`{told}`"
 
 
-def markdown(audit: Audit, limit: int) -> str:
+def markdown(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     """Return the document: of each rule at most so many rows, and no more than fit a comment; all of it with 0."""
-    told = _document(audit, limit)
+    told = _document(audit, limit, failed)
     while limit > 1 and len(told) > _limits.REPORT_COMMENT_CHARACTERS_MAX:
         limit //= 2
-        told = _document(audit, limit)
+        told = _document(audit, limit, failed)
     return told
 
 
-def _document(audit: Audit, limit: int) -> str:
+def _document(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     out = ["## Playhead audit", "", f"**{audit_rows.summary(audit)}**", ""]
+    out += [f"❌ **{audit_rows.fails(failed)}**", ""] if failed else []
     shown, of_all = audit_rows.shown_runs(audit)
     out += [f"- {of_all}"] if of_all else []
     left_out = len(shown) - audit_rows.RUNS_SHOWN_MAX if limit else 0
@@ -54,7 +55,7 @@ def _document(audit: Audit, limit: int) -> str:
         if rows:
             out += ["", "<details>", f"<summary><b>{rule}</b> ({audit.counts[rule]}): {meaning}</summary>", ""]
             cells = [
-                [row.severity, " ".join(filter(None, (row.run and code(row.run), row.events))), code(row.detail),
+                [row.severity, _where(row.run, row.events), code(row.detail),
                  code(row.path)]
                 for row in rows[: limit or None]
             ]  # fmt: skip
@@ -64,12 +65,19 @@ def _document(audit: Audit, limit: int) -> str:
             out += ["", "</details>"]
     if audit.policy:
         out += ["", "<details>", f"<summary><b>policy</b> ({len(audit.policy)}): decisions</summary>", ""]
-        decided = [[code(one.decision), audit_rows.events(one.seqs), code(audit_rows.decision(one))]
-                   for one in audit.policy[: limit or None]]  # fmt: skip
+        short = audit_rows.short_ids(audit)
+        decided = [
+            [code(one.decision), _where(short[one.run], audit_rows.events(one.seqs)), code(audit_rows.decision(one))]
+            for one in audit.policy[: limit or None]
+        ]
         more = len(audit.policy) - len(decided)
         out += [*_table(["decision", "where", "about"], decided), *(["", f"{more:,} more."] if more else [])]
         out += ["", "</details>"]
     return "\n".join(out) + "\n"
+
+
+def _where(run: str, events: str) -> str:
+    return f"{code(run)} {events}".strip()
 
 
 def _table(columns: list[str], rows: list[list[str]] | list[list[int | str]]) -> list[str]:

@@ -56,6 +56,11 @@ def rows(audit: Audit, rule: str) -> list[Row]:
     return sorted(out, key=lambda row: SEVERITIES.index(row.severity))
 
 
+def fails(failed: dict[str, int]) -> str:
+    """Say which of what it must not have an audit has; empty where there is none."""
+    return f"fails on {', '.join(f'{name} ({count:,})' for name, count in failed.items())}" if failed else ""
+
+
 def short_ids(audit: Audit) -> dict[str, str]:
     """Return the beginning of each run's id that no other one has; nothing where there is one run."""
     ids = sorted(one.run for one in audit.runs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playhead import _limits
 from playhead._api.auditing import audit_all
-from playhead.cli import filters
+from playhead.cli import audit_rows, filters
 from playhead.cli.arguments import add_run, store_root
 from playhead.cli.audit_text import print_audit
 from playhead.cli.output import Output
@@ -71,6 +71,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
             text.detach()
         told = {"file": args.output, "format": form, "findings": len(shown.findings), "failed": failed}
         out.emit(told) if out.json else out.warn(f"wrote {several(len(shown.findings), 'finding')} to {args.output}")
+        if failed and not out.json:
+            out.warn(audit_rows.fails(failed))
     return _exit_code(found, failed)
 
 
@@ -137,14 +139,13 @@ def _write(audit: Audit, form: str, limit: int, failed: dict[str, int], out: Out
         case "md":
             from playhead.cli.audit_markdown import markdown
 
-            out.stdout.write(markdown(audit, limit))
+            out.stdout.write(markdown(audit, limit, failed))
         case "html":
             from playhead.cli.audit_html import html
 
-            out.stdout.write(html(audit, limit))
+            out.stdout.write(html(audit, limit, failed))
         case _:
             print_audit(audit, limit, out)
             if failed:
                 out.print()
-                told = ", ".join(f"{name} ({count:,})" for name, count in failed.items())
-                out.styled((f"fails on {told}", "bold red"))
+                out.styled((audit_rows.fails(failed), "bold red"))
