@@ -98,9 +98,7 @@ def test_where_nothing_is_recorded_an_older_run_is_not_taken_for_it(tmp_path: Pa
     assert (code, found, "::error::nothing was recorded" in told) == (1, {}, True), told
 
 
-@pytest.mark.parametrize(
-    "given", [{"BASELINE": "nowhere.cassette"}, {"BASELINE": "agent.py"}, {"BASELINE": "@last", "IGNORE": "no pointer"}]
-)
+@pytest.mark.parametrize("given", [{"BASELINE": "nowhere.cassette"}, {"BASELINE": "agent.py"}])
 def test_what_cannot_be_compared_fails_and_the_run_is_reported(tmp_path: Path, given: dict[str, str]) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     act(tmp_path, f"{sys.executable} agent.py one")
@@ -147,9 +145,23 @@ def test_an_empty_command_is_no_success(tmp_path: Path) -> None:
     assert (code, found, "::error::there is no command to record" in told) == (1, {}, True), told
 
 
-def test_a_rule_that_there_is_not_is_no_finding(tmp_path: Path) -> None:
-    code, _, told = act(tmp_path, "true", FAIL_ON="nonsense")
-    assert (code, "::error::the run could not be audited" in told) == (1, True), told
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"FAIL_ON": "deny, nonsense"}, "::error::fail-on: no rule is called 'nonsense' There are write, delete,"),
+        ({"IGNORE": "/output/at\noutput/time\n"}, "no JSON pointer such as /output/time: output/time"),
+        ({"IGNORE": "/"}, "::error::ignore has a line that is no JSON pointer"),
+    ],
+)
+def test_what_is_mistyped_is_told_before_the_command_runs(tmp_path: Path, given: dict[str, str], said: str) -> None:
+    code, found, told = act(tmp_path, "touch ran", **given)
+    assert (code, found, said in " ".join(told.split())) == (1, {}, True), told
+    assert not (tmp_path / "ran").exists()
+
+
+def test_rules_and_severities_may_have_spaces_between_them(tmp_path: Path) -> None:
+    code, _, told = act(tmp_path, "touch ran", FAIL_ON="deny, high", IGNORE="/output/at\n\n")
+    assert (code, (tmp_path / "ran").exists()) == (0, True), told
 
 
 @pytest.mark.parametrize("name", ["json.py", "playhead.py"])
