@@ -129,6 +129,18 @@ def test_commits_that_only_runs_know_of_are_there_too(
     assert found.entries[2]["runs"] == [{"run": found.entries[1]["run"], "link": "started_from"}]
 
 
+def test_commits_of_one_second_are_the_newest_first_outside_of_the_repository_too(
+    store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = {f"GIT_{role}_DATE": "2031-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+    for name in ("second", "third", "fourth"):
+        commit(repo, name, at)
+    import_git("HEAD", repo, store, make_run=True)
+    inside = told(stream(store, repo))
+    monkeypatch.chdir(tmp_path)
+    assert told(stream(store)) == inside == ["fourth", "third", "second", "first"]
+
+
 def test_only_what_happened_since_and_at_most_so_many(store: FileStore, repo: Path) -> None:
     old = {f"GIT_{role}_DATE": "2001-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
     commit(repo, "old", old)

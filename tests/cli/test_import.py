@@ -91,11 +91,21 @@ def test_commits_are_imported_and_the_hook_installed(store: Path, tmp_path: Path
     said = ask("import", "git")
     assert said.out.splitlines() == [
         "1 commit of HEAD",
-        "1 commit of no run (`--make-run` makes one of those that are new)",
+        "1 commit of no run (`--make-run` makes a run)",
     ]
     told = ask("import", "git", "HEAD", "--make-run", "--json").json
     assert (told["commits"], told["attached"]) == (1, [{"run": told["made"], "commit": sha, "link": "range"}])
     assert git_in(tmp_path, "status", "--porcelain") == ""
+    before = ["1 commit of HEAD", "1 commit of no run, recorded before"]
+    for more in ((), ("--make-run",)):
+        assert ask("import", "git", *more).out.splitlines() == before
+    commit(tmp_path, "second", a="x\n")
+    told = ask("import", "git", "--json").json
+    assert (told["unlinked"], told["new"]) == (2, 1)
+    assert ask("import", "git").out.splitlines()[1:] == [
+        "1 commit of no run (`--make-run` makes a run)",
+        "1 commit of no run, recorded before",
+    ]
 
 
 @pytest.mark.parametrize(

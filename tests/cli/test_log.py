@@ -53,7 +53,15 @@ def test_a_commit_is_linked_by_a_note(repo: str, ask: Ask) -> None:
 
 def test_where_there_is_nothing_that_is_said(store: Path, ask: Ask) -> None:
     assert ask("log").out == "Nothing is known here yet: no run, no commit, no result of CI.\n"
+    assert ask("log", "--since", "1h").out == ask("log").out
     assert ask("log", "--json").json == {"repository": None, "entries": [], "problem": None}
+
+
+def test_where_only_the_filter_leaves_nothing_that_is_said(repo: str, ask: Ask) -> None:
+    assert ask("log", "--since", "2130-01-01").out == (
+        "Nothing happened since 2130-01-01. Without --since there is more.\n"
+    )
+    assert ask("log", "--since", "2130-01-01", "--json").json["entries"] == []
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class GitImported(msgspec.Struct):
     attached: list[Attached] = []
     known: int = 0  # links that were recorded before
     unlinked: int = 0  # commits that belong to no run
+    new: int = 0  # of them: those that are recorded nowhere, not even in a run that was made of a range
     not_here: list[str] = []  # runs that commits name, and that this store does not have
     running: list[str] = []  # runs that are still going on: they record their commits themselves at their end
     problems: dict[str, str] = {}  # by run: why nothing could be added to it
@@ -130,6 +131,7 @@ def _attach(store: FileStore, read: Commits, found: GitImported, make_run: bool,
     """Add commits to the runs that they belong to, and say so."""
     with open_index(store) as index:
         plan, left = _planned(index, read.commits, found)
+        found.new = len(left)
     for run_id, commits in plan.items():
         if presence.is_held(store.folder(run_id)):
             found.running.append(run_id)

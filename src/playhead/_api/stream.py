@@ -38,7 +38,7 @@ _FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {
 _COMMITS = (
     "SELECT sha, run, link, subject, author, authored, committed, time_us FROM commits"
     f" WHERE sha IN (SELECT value FROM json_each(:shas)) OR (time_us >= :since AND {_FROM_RUNS})"
-    " ORDER BY time_us DESC, run DESC, seq LIMIT :several"
+    " ORDER BY time_us DESC, run DESC, seq DESC LIMIT :several"  # a run has the oldest first, of one second too
 )
 # A step or a test stands in the stream only where nothing tells of the job that it belongs to.
 _RESULTS = (

@@ -159,7 +159,10 @@ def _git(args: argparse.Namespace, store: FileStore, out: Output) -> int:
     if found.known:
         out.print(f"{text.several(found.known, 'link')} recorded before")
     if found.unlinked and found.made is None:
-        out.print(f"{text.several(found.unlinked, 'commit')} of no run (`--make-run` makes one of those that are new)")
+        if found.new:
+            out.print(f"{text.several(found.new, 'commit')} of no run (`--make-run` makes a run)")
+        if before := found.unlinked - found.new:
+            out.print(f"{text.several(before, 'commit')} of no run, recorded before")
     for told, runs in (("named, but not in this store", found.not_here), ("still running", found.running)):
         if runs:
             out.print(f"{told}: {', '.join(runs[:_SHOWN])}{', …' if runs[_SHOWN:] else ''}")

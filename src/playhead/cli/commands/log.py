@@ -49,14 +49,18 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.link is not None:
         return _link(args, repo, out)
     since_us = 0 if args.since is None else moment_us(args.since)
-    found = stream(open_store(args.store), repo, since_us=since_us, limit=args.limit)
+    store = open_store(args.store)
+    found = stream(store, repo, since_us=since_us, limit=args.limit)
     if out.json:
         out.emit(found)
         return 0
     if found.problem is not None:
         out.warn(f"playhead: git did not answer, so commits are those that runs recorded: {found.problem}")
     if not found.entries:
-        out.print("Nothing is known here yet: no run, no commit, no result of CI.")
+        if since_us and stream(store, repo, limit=1).entries:
+            out.print(f"Nothing happened since {args.since}. Without --since there is more.")
+        else:
+            out.print("Nothing is known here yet: no run, no commit, no result of CI.")
         return 0
     rows = [_row(entry) for entry in found.entries]
     columns = ("when (UTC)", "what", "which", "how", "belongs to")
