@@ -176,7 +176,7 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
     from playhead._api import linking
 
     if args.hook == "print":
-        out.emit({"hook": linking.SCRIPT}) if out.json else out.print(linking.SCRIPT.rstrip("\n"))
+        out.emit({"hook": linking.LINES}) if out.json else out.print(linking.LINES.rstrip("\n"))
         return 0
     do = {"install": linking.install_hook, "remove": linking.remove_hook, "status": linking.hook}[args.hook]
     found = do(_repo(args) or Path.cwd())
@@ -186,9 +186,11 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
     told = {
         "installed": "names recorded runs in commits",
         "none": "is not there: commits name no runs",
-        "other": "is not ours: commits name no runs, unless you added our lines to it",
+        "other": "is not ours: commits name no runs",
+        "added": "has our lines beside others: it names recorded runs in commits",
     }
-    shared = ", for all of your repositories (core.hooksPath)" if found.shared and found.state == "installed" else ""
+    there = found.state in ("installed", "added")
+    shared = ", for all of your repositories (core.hooksPath)" if found.shared and there else ""
     out.print(f"{found.file} {told[found.state]}{shared}")
     return 0
 
