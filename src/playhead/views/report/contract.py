@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views.audit.findings import SEVERITIES
 from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
 
 FORMAT = "playhead-report/1"
+_SEVERITIES = {name: place for place, name in enumerate(SEVERITIES)}
 
 
 @dataclass
@@ -88,6 +90,19 @@ def children_told(children: dict[str, list[str]]) -> str:
     found = {side: len(ids) for side, ids in children.items() if ids}
     counts = " and ".join(f"{count:,} on the {side}" for side, count in found.items())
     return f"runs of Pythons that these started, {counts}" if counts else ""
+
+
+def output_changes(diff: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how the final outputs differ."""
+    ends = [one for one in diff.get("deviations") or () if one.get("kind") == "run"]
+    changed = [change for one in ends for change in one.get("changes") or ()]
+    return [change for change in changed if f"{change.get('path') or ''}/".startswith("/output/")]
+
+
+def by_severity(audit: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the findings of an audit, the worst first: where not all are shown, those are."""
+    found = [one for one in audit.get("findings") or () if isinstance(one, dict)]
+    return sorted(found, key=lambda one: _SEVERITIES.get(str(one.get("severity")), len(_SEVERITIES)))
 
 
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
