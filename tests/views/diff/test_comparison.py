@@ -550,7 +550,7 @@ def test_the_ids_that_a_provider_gives_are_no_difference() -> None:
         later = [*messages, asked["choices"][0]["message"], {"role": "tool", "tool_call_id": call, "content": "1"}]  # type: ignore[index]
         return run(
             model({"messages": messages}, asked),
-            model({"messages": later}, {"id": "x" + answer, "object": "o", "text": "done"}),
+            model({"messages": later}, {"id": "x" + answer, "object": "o", "choices": [{"text": "done"}]}),
             run=run_id,
         )
 
