@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from playhead import _limits
 from playhead.event.envelope import Event
@@ -30,6 +30,7 @@ from playhead.views.starts import Starts
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
+Shown = TypeVar("Shown")
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
     "model.invoked": "model_calls",
@@ -367,8 +368,8 @@ class Timeline:
         return text.arguments(attributes, width, self._resolve) if attributes else ""
 
 
-def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row]]:
-    """Choose what to show of many rows: the beginning, how many are left out, and the end."""
+def window(rows: list[Shown], limit: int | None) -> tuple[list[Shown], int, list[Shown]]:
+    """Choose what to show of many rows, or lines: the beginning, how many are left out, and the end."""
     if limit is None or limit <= 0 or len(rows) <= limit:
         return rows, 0, []
     tail = limit // 4

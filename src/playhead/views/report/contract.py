@@ -24,7 +24,8 @@ class ReportedRun:
     verify: dict[str, Any]  # as `playhead verify --json`
     metrics: dict[str, Any]  # as `playhead stats RUN --json`
     lines: list[str]  # as sealed, without their newline
-    lines_left_out: int
+    lines_left_out: int  # after those
+    lines_at_end: list[str]  # after those that are left out
 
 
 @dataclass
