@@ -152,3 +152,16 @@ def test_each_part_has_help_of_its_own(what: str, ask: Ask) -> None:
     assert f"usage: playhead import {what}" in said.out
     assert "--json" in said.out
     assert parser_of("import").epilog
+
+
+def test_below_a_folder_with_runs_it_is_said_that_those_are_elsewhere(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLAYHEAD_DIR", raising=False)
+    (tmp_path / ".playhead" / "runs").mkdir(parents=True)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    Path("x.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+    told = f"playhead: there are no runs here yet. There are runs in {tmp_path}/.playhead: add `--store {tmp_path}/.playhead`."
+    assert ask("import", "junit", "x.xml").err.startswith(told)
+    assert "there are no runs" not in ask("import", "junit", "x.xml").err
