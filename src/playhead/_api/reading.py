@@ -122,7 +122,7 @@ class Run:
         self._reader.line(seq)  # says which events there are, where this one is not
         with self._looking:
             if self._moments is None:
-                self._moments = Moments(self._whole, price_list_of(self.store))
+                self._moments = Moments(self._whole, price_list_of(self.store), self._reader.readable)
             self._moments.follow(self._by_line, seq)
             return self._moments.at(seq)
 

@@ -91,9 +91,7 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
         print_error(moment.error, out)
     counts = f"{text.several(moment.model_calls, 'call')} to models, {moment.tool_calls:,} to tools"
     gaps = f"; {text.several(moment.gaps, 'gap')}" if moment.gaps else ""
-    cost = prices.told(moment.cost, moment.cost_unpriced)
-    spent = f"; cost {cost}" if cost else ""
-    out.wrapped(["  "], f"{counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
+    out.wrapped(["  "], f"{counts}{one_line(_spent_by_then(moment))}{gaps}")
     spans = moment.open_spans
     cut = f"the last {_OPEN_MAX} of {len(spans):,}" if len(spans) > _OPEN_MAX else ""
     _heading("open", cut if spans else "nothing", out)
@@ -116,6 +114,15 @@ def _print_prompt(moment: Moment, out: Output) -> None:
         return
     print_talk(moment.messages, out)
     print_asked(asked.get("request"), out)
+
+
+def _spent_by_then(moment: Moment) -> str:
+    """Say the tokens and what they cost; where no call had said any, that nothing is known of them."""
+    silent, known = moment.calls_without_usage, moment.tokens_in or moment.tokens_out
+    tokens = "" if silent and not known else f"; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out"
+    cost = prices.told(moment.cost, moment.cost_unpriced) or ("unknown" if silent else "")
+    unsaid = f"; {text.several(silent, 'call')} had not said {'its' if silent == 1 else 'their'} tokens"
+    return f"{tokens}{f'; cost {cost}' if cost else ''}{unsaid if silent else ''}"
 
 
 def _spent(answer: dict[str, Any]) -> str:
