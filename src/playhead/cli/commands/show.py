@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead._api.naming_events import event_at
+from playhead._api.naming_events import EventFinder
 from playhead._api.reading import Run, load
 from playhead._clock import SystemClock
 from playhead.capture.naming import is_python
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = load(args.run, args.store)
     if args.artifact is not None:
         return _artifact(found, args, out)
-    args.at = event_at(RunReader(found.store, found.id), args.at, args.step)
+    args.at = EventFinder(RunReader(found.store, found.id)).find(args.at, args.step)
     if args.output is None and not args.raw and not args.reads and args.event is None and args.at is None:
         return _timeline(found, args, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
