@@ -697,6 +697,21 @@ def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
     assert [change.path for change in found.config] == ["/models/0", "/parameters/temperature/0", "/system_prompts/0"]
 
 
+def test_provider_and_the_model_that_answered_are_part_of_the_setting() -> None:
+    def story(provider: str, *answered: str | None) -> list[Part]:
+        asked = {"provider": provider, "model": "m", "request": "?"}
+        return [Part("model.invoked", asked, {"status": "ok", "model": one, "response": "r"}) for one in answered]
+
+    same = diffed(run(*story("openai", "m-1", None)), run(*story("openai", "m-1", "m"), run="run_b"))
+    assert (same.config, same.deviations) == ([], [])
+    found = diffed(run(*story("openai", "m-1")), run(*story("azure", "m-2"), run="run_b"))
+    assert [(one.path, one.left, one.right) for one in found.config] == [
+        ("/providers/0", "openai", "azure"),
+        ("/models_that_answered/0", "m-1", "m-2"),
+    ]
+    assert found.deviations == []
+
+
 def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_said() -> None:
     slow = [tool("a"), *(note(str(number)) for number in range(2))]
     left = run(*slow, tool("b"))
