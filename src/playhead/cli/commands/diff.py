@@ -34,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="at most so many deviations, 0 for all (%(default)s; --json: all)")  # fmt: skip
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs")
     parser.epilog = (
-        "Exit code: 0 compared, 3 something could not be; with --exit-code 1 where something differs.\n\n"
+        "Exit code: 0 compared, 3 where something could not be and nothing else differs, or a record was altered;\n"
+        "with --exit-code 1 where something differs.\n\n"
         "examples:\n"
         "  playhead diff good bad\n"
         "  playhead diff @last~1 @last --only model,tool\n"
