@@ -165,3 +165,32 @@ def test_below_a_folder_with_runs_it_is_said_that_those_are_elsewhere(
     told = f"playhead: there are no runs here yet. There are runs in {tmp_path}/.playhead: add `--store {tmp_path}/.playhead`."
     assert ask("import", "junit", "x.xml").err.startswith(told)
     assert "there are no runs" not in ask("import", "junit", "x.xml").err
+
+
+def test_a_test_that_vanished_or_was_skipped_is_a_deviation_and_what_it_took_none(
+    record: Any, store: Path, tmp_path: Path, ask: Ask
+) -> None:
+    def reported(name: str, took: float, tests: dict[str, str]) -> None:
+        cases = "".join(
+            f'<testcase classname="t" name="{one}" time="{took}">{end}</testcase>' for one, end in tests.items()
+        )
+        (tmp_path / "report.xml").write_text(f'<testsuite name="unit">{cases}</testsuite>')
+        record(store, name)
+        assert ask("import", "junit", "report.xml", "--run", name).code == 0
+
+    passed = {f"test_{number:03}": "" for number in range(500)}  # so many are written as a blob
+    reported("same", 0.1, passed)
+    reported("later", 0.2, dict(reversed(passed.items())))
+    reported("less", 0.1, {one: end for one, end in passed.items() if one != "test_007"})
+    reported("skipped", 0.1, {**passed, "test_008": "<skipped/>"})
+
+    def found(right: str) -> list[tuple[str, Any, Any]]:
+        deviations = ask("diff", "same", right, "--only", "ci", "--json").json["deviations"]
+        changes = [change for one in deviations for change in one["changes"]]
+        return [(one["path"], one.get("left"), one.get("right")) for one in changes]
+
+    assert found("later") == []
+    assert found("less") == [("/counts/passed", 500, 499), ("/tests/t::test_007", "passed", None)]
+    assert found("skipped") == [
+        ("/counts/passed", 500, 499), ("/counts/skipped", None, 1), ("/tests/t::test_008", "passed", "skipped"),
+    ]  # fmt: skip

@@ -19,6 +19,7 @@ from playhead.event.resolve import has_references
 from playhead.views.aside import asked as asked_of_model
 from playhead.views.aside import said
 from playhead.views.difference import encoded
+from playhead.views.points import mapping
 
 Data = dict[str, Any]
 ResolveValue = Callable[[Any], Any]
@@ -42,8 +43,9 @@ _ANSWER: dict[str, tuple[str, ...]] = {
     "model.responded": ("status", "response", "finish", "error"),
     "policy.checked": ("decision", "rule", "reason"),  # the mode is of the setting
     "artifact.created": ("digest",),
-    "ci.reported": ("result", "test"),
+    "ci.reported": ("result", "counts", "tests", "test"),
 }
+REFINED = ("model.responded", "ci.reported")  # of whose answers a part is left out: see `heard`
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
 _NAMES = ("name", "model", "method", "operation")  # of what is asked
@@ -100,7 +102,16 @@ def answer(kind: str, data: Data) -> Data:
 
 
 def heard(kind: str, found: Data) -> Data:
-    """Return an answer without what it says of itself; its references must be resolved."""
+    """Return an answer without what it says of itself; its references must be resolved.
+
+    Of the tests of a suite that is how each ended, by its name.
+    """
+    if kind == "ci.reported" and isinstance(found.get("tests"), list):
+        ended: dict[str, list[str]] = {}
+        for test in filter(None, map(mapping, found["tests"])):
+            name = "::".join(str(test[field]) for field in ("classname", "name") if test.get(field))
+            ended.setdefault(name, []).append(str(test.get("status")))
+        return {**found, "tests": {name: ", ".join(told) for name, told in ended.items()}}
     if kind != "model.responded" or found.get("response") is None:
         return found
     return {**found, "response": said({"response": found["response"]})["response"]}

@@ -283,7 +283,7 @@ class _Reading:
 
     def _answer(self, event: Event) -> bytes:
         found = content.answer(event.kind, event.data)
-        if event.kind == "model.responded" or self._ignored is not None:
+        if event.kind in content.REFINED or self._ignored is not None:
             found = content.heard(event.kind, self._resolved(event.seq, found))
         return self._digest(event.seq, found if self._ignored is None else self._ignored(found))
 
