@@ -16,6 +16,8 @@ _OF_THE_ANSWER = frozenset(
     | {"service_tier", "signature", "system_fingerprint", "thoughtSignature", "total_duration", "usage"}
     | {"usageMetadata"}
 )
+# What a request tells its provider, and no model: no part of a key either. Each dialect has some of these.
+UNASKED = frozenset({"client_metadata", "labels", "metadata", "prompt_cache_key"})
 _IDS = frozenset({"call_id", "item_id", "previous_response_id", "tool_call_id", "tool_use_id"})
 _HAS_ID = frozenset({"function", "object", "role", "type"})  # an `id` beside one of these is the provider's
 _GIVEN = frozenset({"args", "arguments", "input"})  # to a tool; as `input` also what a conversation is

@@ -170,7 +170,7 @@ class _Comparing:
             config=[
                 one
                 for one in self._seen(differing(left.setting.found(), right.setting.found()))
-                if not first.is_ignored(one.path)
+                if not first.volatile.is_ignored(one.path)
             ],
             durations=self._durations() if self._options.durations else None,
             not_compared=[
@@ -193,12 +193,43 @@ class _Comparing:
             if node.mate is None:
                 inside = node.parent is not None and node.parent.mate is None
                 yield Difference("removed", node, None, "follows" if inside else None)
-            elif (found := _difference(node, node.mate)) is not None:
+            elif (found := self._difference(node, node.mate)) is not None:
                 yield found
         for node in self._right.side.nodes:
             if node.mate is None:
                 inside = node.parent is not None and node.parent.mate is None
                 yield Difference("added", None, node, "follows" if inside else None)
+
+    def _difference(self, left: Node, right: Node) -> Difference | None:
+        lost = left.lost + right.lost  # nobody can tell whether that is the same: the comparison says so, and no more
+        same_question = "question" in lost or self._asks_the_same(left, right)
+        same_answer = left.answer == right.answer or "answer" in lost
+        apart = left.parent is not None and left.parent.mate is not right.parent
+        cause = None
+        if not same_question:
+            cause = "input_changed"
+        elif not self._ended_the_same(left, right):
+            cause = "status_changed"
+        elif not same_answer:
+            cause = "output_changed"
+        if left.moved or apart:
+            if not left.moved:
+                left.moved = right.moved = "wrapper"
+            follows = left.moved == "wrapper" and cause is None
+            return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
+        return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
+
+    def _asks_the_same(self, left: Node, right: Node) -> bool:
+        if left.question == right.question:
+            return True
+        if left.kind != right.kind or left.name != right.name:
+            return False
+        means = self._left.meaning(left)
+        return means is not None and bool(means == self._right.meaning(right))
+
+    def _ended_the_same(self, left: Node, right: Node) -> bool:
+        fields = ("/status", "/outcome") if left.kind == "http" else ("/status",)
+        return left.status == right.status or any(map(self._left.volatile.is_ignored, fields))
 
     def _told(self, one: Difference) -> Deviation:
         left, right, kind = one.left, one.right, one.type
@@ -229,7 +260,7 @@ class _Comparing:
         asked = changes(self._left.asked(one.left), self._right.asked(one.right)) if known else []
         heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
         if "answer" in lost:
-            heard = [{"status": node.status} for node in (one.left, one.right)]
+            heard = [self._left.volatile.ignored({"status": node.status}) for node in (one.left, one.right)]
         return self._seen(asked + changes(*heard))
 
     def _words(self, one: Difference) -> tuple[str, str]:
@@ -244,7 +275,7 @@ class _Comparing:
         """Compare what the programs wrote to their outputs; of stderr without the lines of tracebacks."""
         left, right = (one.side for one in ((self._right, self._left) if self._turned else (self._left, self._right)))
         found: list[Deviation] = []
-        compared = left.launched == right.launched and "text" in self._left.ignored({"text": ""})
+        compared = left.launched == right.launched and not self._left.volatile.is_ignored("/text")
         for stream in sorted({*left.outputs, *right.outputs}) if compared else ():
             texts = [b"".join(text for _, text in side.outputs.get(stream, ())) for side in (left, right)]
             if stream == "stderr":
@@ -280,27 +311,6 @@ class _Comparing:
             if (told := duration_diff(*ones)) is not None:
                 found.append(told)
         return found
-
-
-def _difference(left: Node, right: Node) -> Difference | None:
-    lost = left.lost + right.lost  # nobody can tell whether that is the same: the comparison says so, and no more
-    same_question = left.question == right.question or "question" in lost
-    same_answer = left.answer == right.answer or "answer" in lost
-    same_status = left.status == right.status
-    apart = left.parent is not None and left.parent.mate is not right.parent
-    cause = None
-    if not same_question:
-        cause = "input_changed"
-    elif not same_status:
-        cause = "status_changed"
-    elif not same_answer:
-        cause = "output_changed"
-    if left.moved or apart:
-        if not left.moved:
-            left.moved = right.moved = "wrapper"
-        follows = left.moved == "wrapper" and cause is None
-        return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
-    return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
 
 
 def _headline(deviations: list[Deviation]) -> Deviation | None:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from playhead.errors import MissingContent
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.views.diff import content
 from playhead.views.diff.content import ResolveValue
+from playhead.views.diff.volatile import Volatile
 from playhead.views.imported import is_imported
 from playhead.views.points import mapping, written
 from playhead.views.spans import SpanView
@@ -46,6 +49,7 @@ _REPLAYS = ("exact", "model", "fork", "step", "resume")
 _NOUNS = {kind: kind.partition(".")[0] for kind in OPENING_TO_CLOSING}
 _NAMED = frozenset({"run", "step", "tool"})  # whose name is a field
 Once = Callable[[str, str], str]
+_NO_ANSWER = content.digest({})
 _NOTHING: list[Any] = []  # to be replaced, never to be added to
 
 
@@ -69,7 +73,7 @@ class Node:
         self.status = "point" if noun is None else "open"
         self.duration_us: int | None = None
         self.question: Any = None  # the same for the same question
-        self.answer: bytes = b""
+        self.answer: bytes = _NO_ANSWER
         self.parent: Node | None = None
         self.children: list[Node] = _NOTHING  # most have none
         self.effects: list[tuple[str, str, int]] = _NOTHING  # that happened right in it: which, lane, when
@@ -143,23 +147,25 @@ class Side:
 Watch = Callable[[Event], None]
 
 
-def side_of(
-    events: Iterable[Event], resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None = None
-) -> Side:
+def side_of(events: Iterable[Event], resolve: ResolveValue, watch: Watch, volatile: Volatile) -> Side:
     """Read a run.
 
-    `resolve` gives a value as it was, `watch` is shown what is WATCHED, `ignored` takes out of an answer what is not
-    to be compared.
+    `resolve` gives a value as it was, `watch` is shown what is WATCHED, `volatile` is what is not to be compared.
     """
-    return _Reading(resolve, watch, ignored).read(events)
+    return _Reading(resolve, watch, volatile).read(events)
+
+
+def meaning(event: Event, asked: dict[str, Any]) -> Any:
+    """Return what a question is known by where not all of it is compared: what is left of it."""
+    return event.kind, content.digest(asked)
 
 
 class _Reading:
     """Take the events of one run in order."""
 
-    def __init__(self, resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None) -> None:
+    def __init__(self, resolve: ResolveValue, watch: Watch, volatile: Volatile) -> None:
         self._side = Side()
-        self._resolve, self._watch, self._ignored = resolve, watch, ignored
+        self._resolve, self._watch, self._volatile = resolve, watch, volatile
         texts: dict[str, str] = {}
         self._once = texts.setdefault  # of few names there are many nodes, which need not have each their own
         self._known: dict[str, Node] = {}
@@ -260,6 +266,9 @@ class _Reading:
         return node
 
     def _asked(self, event: Event) -> Any:
+        if self._volatile.concerns(event):
+            whole = msgspec.structs.replace(event, data=self._resolved(event.seq, event.data))
+            return meaning(event, self._volatile.asked(whole, self._side.folder))
         if event.key is not None:
             return event.key
         return event.kind, self._digest(event.seq, content.question(event.kind, event.data, self._side.folder))
@@ -283,9 +292,9 @@ class _Reading:
 
     def _answer(self, event: Event) -> bytes:
         found = content.answer(event.kind, event.data)
-        if event.kind == "model.responded" or self._ignored is not None:
+        if event.kind == "model.responded" or self._volatile.ignores:
             found = content.heard(event.kind, self._resolved(event.seq, found))
-        return self._digest(event.seq, found if self._ignored is None else self._ignored(found))
+        return self._digest(event.seq, self._volatile.ignored(found))
 
     def _count(self, data: dict[str, Any]) -> None:
         usage = mapping(data.get("usage"))
