@@ -144,6 +144,8 @@ class _Comparing:
             for side in (left.side, right.side):
                 side.leave_out(side.later)
         other_policy = left.setting.policy != right.setting.policy  # which asks about more than the other one does
+        for side in (left.side, right.side) if other_policy else ():
+            side.leave_rules()
         if other_policy and not (left.side.checks and right.side.checks):
             self._leave_unheeded()
         Pairing(

@@ -119,6 +119,7 @@ class Side:
     first_us: int = 0
     ended_us: int = 0
     problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
+    decisions: list[tuple[Node, bytes]] = field(default_factory=list)  # each check, and what came of it alone
     checks: list[Node] = field(default_factory=list)  # that the policy made of its own accord, about what was done
     stops: list[Node] = field(default_factory=list)  # those of them that kept something from being done
     later: list[Node] = field(default_factory=list)  # that came after the end, such as results of CI
@@ -137,11 +138,16 @@ class Side:
         stops = {id(node) for node in self.stops}
         return [node for node in self.checks if node.mate is None and id(node) not in stops]
 
+    def leave_rules(self) -> None:
+        """Compare of what was checked the decision alone, and not by which rule: those are of another policy."""
+        for node, decision in self.decisions:
+            node.answer = decision
+
     def let_go(self) -> None:
         """Keep no node that nobody else has: from here on they know what they are in, and not what is in them."""
         for node in self.nodes:
             node.children, node.mate = _NOTHING, None  # no circles, which only the garbage collector would find
-        self.nodes = []
+        self.nodes, self.decisions = [], []
 
 
 Watch = Callable[[Event], None]
@@ -249,10 +255,8 @@ class _Reading:
         if not opens:
             self._answer_of(node, event)
         self._side.nodes.append(node)
-        if event.kind == "policy.checked" and event.data.get("by") == "policy":
-            self._side.checks.append(node)
-            if event.data.get("decision") != "allow" and event.data.get("mode") == "enforce":
-                self._side.stops.append(node)
+        if event.kind == "policy.checked":
+            self._decided(node, event.data)
         if event.parent is not None:
             node.parent = self._known.get(event.parent)
             if node.parent is None:
@@ -264,6 +268,15 @@ class _Reading:
                 self._around.setdefault(event.span, []).append(self._open[event.span])
             self._open[event.span] = node
         return node
+
+    def _decided(self, node: Node, data: dict[str, Any]) -> None:
+        side = self._side
+        decision = self._volatile.ignored({"decision": data.get("decision")})
+        side.decisions.append((node, content.digest(decision)))
+        if data.get("by") == "policy" and data.get("asked") != "agent":
+            side.checks.append(node)
+            if data.get("decision") != "allow" and data.get("mode") == "enforce":
+                side.stops.append(node)
 
     def _asked(self, event: Event) -> Any:
         if self._volatile.concerns(event):
