@@ -185,7 +185,7 @@ def check(
     """Ask the policy of a run, and record what it says. PolicyDenied where it says no and is enforced.
 
     Something with several names is denied where one of them is, and allowed where one of them is. None without a
-    policy. `by_agent` where the agent's own code asks.
+    policy. `by_agent`: its own code asks.
     """
     enforcer = None if where is None else _of.get(where.recording)
     if where is None or enforcer is None:
@@ -302,15 +302,12 @@ def _tell(
     times = 1 if by_agent else enforcer.count((where.span, where.lane.path, capability, resource, decision.rule))
     if times > _limits.EFFECT_REPEATS_MAX and str(times).strip("0") != "1":
         return
-    fields: dict[str, Any] = {"capability": capability, "decision": decision.decision}
-    if resource is not None:
-        fields["resource"] = resource
+    about = {} if resource is None else {"resource": resource}
+    fields: dict[str, Any] = {"capability": capability, "decision": decision.decision, **about}
     fields |= {"rule": decision.rule, **({"reason": decision.reason} if decision.reason else {})}
     fields |= {"mode": enforcer.rules.mode, "by": "policy", **({"asked": "agent"} if by_agent else {})}
-    if context:
-        fields["context"] = dict(context)
-    if times > 1:
-        fields["times"] = times
+    fields |= {"context": dict(context)} if context else {}
+    fields |= {"times": times} if times > 1 else {}
     try:
         if abandoned.collecting():
             abandoned.leave(lambda: where.recording.emit_fields("policy.checked", fields, parent=where.span))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from playhead._clock import SystemClock
 from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
-from playhead.cli.arguments import add_run
+from playhead.cli.arguments import add_run, store_option
 from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import print_error, show_moment
@@ -102,7 +101,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
-    return show_moment(found, args.at, altered, out)
+    return show_moment(found, args.at, altered, out, f"{name_of(found, args.run)}{store_option(args.store)}")
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -313,9 +312,8 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
 
 def _print_next(found: Run, args: argparse.Namespace, commands: Iterator[str], out: Output) -> None:
     out.print()
-    store = "" if args.store is None else f" --store {shlex.quote(args.store)}"
     for number, command in enumerate(commands):
-        told = f"{command}{store}"
+        told = f"{command}{store_option(args.store)}"
         if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
             told = with_short_ids(found.store.root, told)
         out.styled(("      " if number else "next  ", "dim"), told)

@@ -9,6 +9,7 @@ from typing import Any
 
 from playhead.event.tracebacks import without_frames
 from playhead.views.diff.causes import Causes, Difference
+from playhead.views.diff.children import Child
 from playhead.views.diff.measures import duration_diff, metrics
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
@@ -76,12 +77,15 @@ class Comparison:
     not_compared: list[dict[str, Any]]  # side, seq, why
     output_differs: bool | None  # the final output; None where one of the runs has none
     failures: dict[str, dict[str, Any] | None]  # why the left one failed, and the right one: error, where, causes
-    _children: Callable[[], dict[str, list[str]]] = field(repr=False)
+    _children: Callable[[], list[Child]] = field(repr=False)
 
     @property
     def identical(self) -> bool | None:
-        """Say whether nothing differs."""
-        return False if self.deviations else None if self.not_compared else True
+        """Say whether nothing differs, nor in the runs of Pythons that the two started."""
+        if self.deviations:
+            return False
+        inside = {child.identical for child in self.children}
+        return False if False in inside else None if self.not_compared or None in inside else True
 
     @property
     def first(self) -> Deviation | None:
@@ -89,17 +93,25 @@ class Comparison:
         return self.deviations[0] if self.deviations else None
 
     @cached_property
-    def children(self) -> dict[str, list[str]]:
-        """Return the runs of Pythons that each one started: runs of their own, and not compared."""
+    def children(self) -> list[Child]:
+        """Return what the runs of Pythons that the two started differ in: compared when it is asked for."""
         return self._children()
 
-    def only(self, deviations: list[Deviation]) -> Comparison:
-        """Return the same with some of the deviations alone."""
-        return replace(self, deviations=deviations, headline=_headline(deviations))
+    def only(self, is_wanted: Callable[[Deviation], bool]) -> Comparison:
+        """Return the same with some of the deviations alone, in the runs of Pythons too."""
+        deviations = [one for one in self.deviations if is_wanted(one)]
+
+        def children() -> list[Child]:
+            return [
+                child if child.compared is None else replace(child, compared=child.compared.only(is_wanted))
+                for child in self.children
+            ]
+
+        return replace(self, deviations=deviations, headline=_headline(deviations), _children=children)
 
     def __bool__(self) -> bool:
         """Say whether anything differs."""
-        return bool(self.deviations)
+        return self.identical is False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape of `playhead diff`."""
@@ -114,18 +126,26 @@ class Comparison:
             "metrics": self.metrics,
             "config": [change.as_dict() for change in self.config],
             "not_compared": self.not_compared,
-            "children": self.children,
+            "children": [child.as_dict() for child in self.children],
         }
         return found if self.durations is None else {**found, "durations": self.durations}
 
 
-def compare(left: Recorded, right: Recorded, options: Options | None = None) -> Comparison:
-    """Compare two runs. NotComparable where one cannot be read to its end, or has no beginning."""
+def compare(
+    left: Recorded,
+    right: Recorded,
+    options: Options | None = None,
+    children: Callable[[], list[Child]] = list,
+) -> Comparison:
+    """Compare two runs. NotComparable where one cannot be read to its end, or has no beginning.
+
+    `children` compares the runs of Pythons that the two started.
+    """
     options = options or Options()
     ones = Source(left, "left", options), Source(right, "right", options)
     # From the same side, whichever is named first: so that both ways round say the same.
     turned = ones[0].order > ones[1].order
-    return _Comparing(ones[::-1] if turned else ones, options, turned).compared()
+    return _Comparing(ones[::-1] if turned else ones, options, turned).compared(children)
 
 
 class _Comparing:
@@ -135,7 +155,7 @@ class _Comparing:
         self._left, self._right = ones
         self._options, self._turned = options, turned
 
-    def compared(self) -> Comparison:
+    def compared(self, children: Callable[[], list[Child]]) -> Comparison:
         left, right = self._left, self._right
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
@@ -180,7 +200,7 @@ class _Comparing:
             ],
             output_differs=_output_differs(left.side, right.side),
             failures={"left": first.failure(), "right": second.failure()},
-            _children=lambda: {one.name: one.recorded.children() for one in (first, second)},
+            _children=children,
         )
         for one in (first, second):
             one.side.let_go()

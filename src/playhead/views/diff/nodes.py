@@ -43,7 +43,7 @@ WATCHED = frozenset(
     }
 )
 _MADE = frozenset({"run", "step", "artifact.created", "note.added", "output.written"})  # by the agent itself
-_REPLAYS = ("exact", "model", "fork", "step", "resume")
+REPLAYS = ("exact", "model", "fork", "step", "resume")
 
 
 _NOUNS = {kind: kind.partition(".")[0] for kind in OPENING_TO_CLOSING}
@@ -232,7 +232,7 @@ class _Reading:
             side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             side.folder = content.folder_of(data)
             origin = mapping(data.get("origin"))
-            side.replay = origin.get("mode") in _REPLAYS
+            side.replay = origin.get("mode") in REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None
             side.imported = is_imported(data)
             side.root = self._node(event)

@@ -31,7 +31,6 @@ class Recorded:
     events: Callable[[], Iterable[Event]]
     event: Callable[[int], Event]
     value: Callable[[Any], Any]
-    children: Callable[[], list[str]] = list  # the runs of Pythons that its program started
 
 
 @dataclass(frozen=True)
