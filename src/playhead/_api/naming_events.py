@@ -12,6 +12,8 @@ def event_at(reader: RunReader, at: int | str | None, step: str | None) -> int |
         return _end_of(reader, step)
     if at is None or isinstance(at, int):
         return at
+    if not isinstance(at, str):
+        raise UsageError(f"not an event: {at!r}", hint="Name it by its number, or as `playhead show` lists it.")
     if not at.strip():
         raise UsageError("an event without a name", hint="Name it by its number, or as `playhead show` lists it.")
     if at.isdecimal():
