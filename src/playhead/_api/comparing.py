@@ -17,12 +17,15 @@ from playhead._api.reading import Run, load
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
+from playhead.store.files import OneRun
 from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
 from playhead.views.diff.children import Child, Started, paired
 from playhead.views.diff.comparison import Comparison, compare
 from playhead.views.diff.nodes import REPLAYS
 from playhead.views.diff.source import Options, Recorded
+
+_ALONE = "the {side} run is in no store, where those would be that it started"
 
 
 def diff(
@@ -58,6 +61,9 @@ def _children(left: Run, right: Run, options: Options) -> list[Child]:
     runs = [{child.id: child for child in children_of(run)} for run in (left, right)]
     lefts, rights = ([_started(child) for child in found.values()] for found in runs)
     again = [_is_replay(run) for run in (left, right)] if lefts or rights else []
+    alone = [
+        _ALONE.format(side=side) * isinstance(run.store, OneRun) for side, run in (("left", left), ("right", right))
+    ]
     found: list[Child] = []
     compared = 0
     for one, other in paired(lefts, rights):
@@ -68,9 +74,9 @@ def _children(left: Run, right: Run, options: Options) -> list[Child]:
                 compared += 1
                 found.append(_child(one.name, runs[0][one.run], runs[1][other.run], options))
         elif one is not None and not again[1]:  # a replay starts no Python: its tape answers
-            found.append(Child(one.name, one.run, None))
+            found.append(Child(one.name, one.run, None, problem=alone[1]))
         elif other is not None and not again[0]:
-            found.append(Child(other.name, None, other.run))
+            found.append(Child(other.name, None, other.run, problem=alone[0]))
     return found
 
 

@@ -37,9 +37,9 @@ class Child:
     @property
     def identical(self) -> bool | None:
         """Say whether nothing differs; None where that could not be told."""
-        if self.left is None or self.right is None:
-            return False
-        return None if self.compared is None else self.compared.identical
+        if self.compared is not None:
+            return self.compared.identical
+        return None if self.problem else False
 
     @property
     def headline(self) -> Deviation | None:
@@ -49,9 +49,9 @@ class Child:
     @property
     def why(self) -> str:
         """Say why there is nothing to compare, or why that could not be done."""
-        if self.left is None or self.right is None:
-            return _MISSING.format(side="left" if self.right is None else "right")
-        return self.problem
+        if self.problem or self.compared is not None:
+            return self.problem
+        return _MISSING.format(side="left" if self.right is None else "right")
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON."""
