@@ -85,6 +85,10 @@ def test_what_could_not_be_compared_is_never_said_to_be_identical(ask, started, 
     assert said.code == 3
     assert "could not tell: nothing differs of what could be compared\n" in said.out
     assert "      kid  could not tell: only the first 1 are compared\n" in said.out
+    copied = shutil.copytree(FileStore(store).folder(runs[0]), store.parent / "alone")
+    said = ask("diff", str(copied), runs[1])
+    assert said.code == 3
+    assert "could not tell: the left run is in no store, where those would be that it started\n" in said.out
     child = playhead.diff(*runs).children[0].left
     timeline = FileStore(store).folder(child) / "timeline.jsonl"
     timeline.write_bytes(timeline.read_bytes().replace(b'"name":"kid"', b'"name":"kit"', 1))
@@ -97,6 +101,25 @@ def test_an_exact_replay_starts_no_python_and_misses_none(ask, shell, started):
     run = started(1)
     shell("replay", run, "--mode", "exact")
     assert ask("diff", run, playhead.runs(limit=1)[0].id, "--exit-code").code == 0
+
+
+def test_a_run_names_what_it_started_and_how_to_look_at_it(ask, started, store):
+    run = started(1, kids=7)
+    children = [child.left for child in playhead.diff(run, run).children]
+    shown, added = ask("show", run), ask("stats", run)
+    assert f"\nstarted, each a run of its own\n  kid  ok, 1 tool call  playhead show {children[0]}\n" in shown.out
+    assert "  and 2 more; --json has them all\n" in shown.out
+    assert "Its program started 7 runs of Pythons, added up apart:\n" in added.out
+    assert f"  kid  ok, 1 tool call  playhead stats {children[0]}\n" in added.out
+    listed = [{"run": id, "name": "kid", "status": "ok", "model_calls": 0, "tool_calls": 1} for id in children]
+    assert ask("show", run, "--json").json["children"] == ask("stats", run, "--json").json["children"] == listed
+    ask("pack", run, "-o", "run.cassette")
+    packed = ask("show", "run.cassette")
+    assert f"  kid  ok, 1 tool call  {children[0]}\n" in packed.out
+    assert ask("show", "run.cassette", "--json").json["children"] == listed
+    alone = ask("show", children[0])
+    assert "each a run of its own" not in alone.out
+    assert ask("show", children[0], "--json").json["children"] == []
 
 
 def test_only_a_command_that_works_is_proposed(ask, started, store, tmp_path, monkeypatch):

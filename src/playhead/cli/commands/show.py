@@ -33,6 +33,7 @@ from playhead.cli.run_text import (
     status_of,
     symbol,
 )
+from playhead.cli.started import print_started, started_by
 from playhead.errors import Altered, BrokenLine, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
@@ -224,6 +225,9 @@ def _timeline(found: Run, args: argparse.Namespace, out: Output) -> int:
             print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
             print_family(family(found), found.id, out)
+            if children := started_by(found):
+                out.styled("\n", ("started", "bold"), ", each a run of its own")
+                print_started(found, children, "show", args.store, out)
             _print_end(found, summary, status, resolve, out)
             _print_next(found, args, _next(found, name_of(found, given), summary, status, ready), out)
         else:
@@ -275,6 +279,7 @@ def _emit(
             "problem": None if problem is None else problem.as_dict()["error"],
             "readiness": standing,
             "family": family(found),
+            "children": started_by(found),
         }
     )
 
