@@ -97,6 +97,10 @@ def test_what_is_not_listed_of_the_reads_is_counted_and_can_be_seen(ask, shell, 
     assert found is not None
     assert int(found[1]) - int(found[2]) == len(lines) - at - 1
     assert len(shell(*found[3].split()).out.splitlines()) == int(found[1])
+    (tmp_path / "agent.py").unlink()
+    store.rename(tmp_path / "other")
+    told = shell("show", run, "--at", last, "--store", "other").out
+    assert f"not listed here: playhead show {run} --store other --reads --at {last}\n" in told
 
 
 def test_steps_and_calls_are_found_by_name_whatever_else_is_gone(ask, store):

@@ -24,6 +24,8 @@ class EventFinder:
             return self._names.end_of_step(step)
         if at is None or isinstance(at, int):
             return at
+        if not isinstance(at, str):
+            raise UsageError(f"not an event: {at!r}", hint="Name it by its number, or as `playhead show` lists it.")
         if not at.strip():
             raise UsageError("an event without a name", hint="Name it by its number, or as `playhead show` lists it.")
         return int(at) if at.isdecimal() else self._names.event(at)

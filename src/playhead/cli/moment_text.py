@@ -22,8 +22,8 @@ _LISTED_MAX = 10  # of policy checks, artifacts and variables; `--json` has all
 _OPEN_MAX = 50
 
 
-def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
-    """Say how things stood right after an event."""
+def show_moment(found: Run, seq: int, altered: Altered | None, out: Output, named: str) -> int:
+    """Say how things stood right after an event; `named` is how the next command names the run."""
     moment = found.at(seq)
     pack, policy = _with_pack(found, moment), _with_policy(found, moment)
     if out.json:
@@ -49,7 +49,7 @@ def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> i
         _heading("policy", _policy_told(policy), out)
     _print_list("policy checks", moment.policy_checks, ("decision", "capability", "resource"), out)
     _print_list("artifacts", moment.artifacts, ("name", "role"), out)
-    _print_ambient(found, moment, out)
+    _print_ambient(moment, named, out)
     return 0
 
 
@@ -139,7 +139,7 @@ def _policy_told(policy: dict[str, Any]) -> str:
     return f"{policy.get('mode')}{where}" + ("" if content is None else " (--json has all of it)")
 
 
-def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
+def _print_ambient(moment: Moment, named: str, out: Output) -> None:
     ambient = moment.ambient
     if not ambient["reads"]:
         return
@@ -152,7 +152,7 @@ def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
         if read.of != "os.environ":
             lines.append(f"  {read.of}  {reads.said(read, _limits.SHOW_VALUE_CHARACTERS_MAX)}")
     left_out = ambient["reads"] - len(lines)
-    more = f"; {left_out:,} are not listed here: playhead show {found.id} --reads --at {moment.seq}" if left_out else ""
+    more = f"; {left_out:,} are not listed here: playhead show {named} --reads --at {moment.seq}" if left_out else ""
     _heading("read", f"{ambient['reads']:,} so far{more}", out)
     for line in lines:
         _print_cut(one_line(line), "", out)

@@ -16,6 +16,8 @@ _OF_THE_ANSWER = frozenset(
     | {"modelVersion", "prompt_eval_count", "prompt_eval_duration", "responseId", "service_tier"}
     | {"system_fingerprint", "total_duration", "usage", "usageMetadata"}
 )
+# What a request tells its provider, and no model: no part of a key either. Each dialect has some of these.
+UNASKED = frozenset({"client_metadata", "labels", "metadata", "prompt_cache_key"})
 # An answer of a provider has one of these, with more in it. Events of a stream have one in one of `_ANSWERS`.
 _SHELL = frozenset(
     {"candidates", "choices", "content", "content_block", "data", "delta", "embedding", "embeddings", "item"}

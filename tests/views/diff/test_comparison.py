@@ -479,6 +479,25 @@ def test_what_another_policy_decided_and_did_not_stop_is_of_the_setting() -> Non
     assert both_ways(watched, same) == [("removed", None, "fs.write")]  # the policy is the same: less was done
 
 
+def test_what_the_agent_itself_asks_is_compared_whatever_the_policy_and_of_another_one_the_decision_alone() -> None:
+    def asked(rule: str, decision: str = "allow", **policy: Any) -> Part:
+        about = {"capability": "repo.write", "resource": "a.py", "decision": decision, "rule": rule}
+        return Part("policy.checked", {**about, **policy})
+
+    ruled = {"by": "policy", "asked": "agent"}
+    bare = run(asked("none"))
+    ones = [run(asked(f"rule {of}", **ruled), run=f"run_{of}", policy={"digest": of}) for of in "pq"]
+    for left, right in ((bare, ones[0]), ones):
+        assert both_ways(left, right) == []
+    assert both_ways(ones[0], run(run="run_b")) == [("removed", None, "repo.write")]
+    assert both_ways(ones[0], run(run="run_b", policy={"digest": "q"})) == [("removed", None, "repo.write")]
+    denied = run(asked("rule q", "deny", **ruled), run="run_b", policy={"digest": "q"})
+    assert both_ways(ones[0], denied) == [("changed", "output_changed", "repo.write")]
+    assert [change.path for change in diffed(ones[0], denied).deviations[0].changes] == ["/decision", "/rule"]
+    other_rule = run(asked("rule r", **ruled), run="run_b", policy={"digest": "p"})
+    assert both_ways(ones[0], other_rule) == [("changed", "output_changed", "repo.write")]  # of the same policy
+
+
 def test_what_was_imported_into_one_run_alone_is_no_difference() -> None:
     def reported(events: list[Event], *results: str) -> list[Event]:
         last = events[-1]

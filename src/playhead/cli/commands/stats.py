@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
 from playhead._api.metrics import QUESTIONS, stats_of
@@ -17,8 +17,12 @@ from playhead.errors import Altered, UsageError
 from playhead.settings import load as load_settings
 from playhead.store.index_filter import RunFilter
 from playhead.store.price_list import INSTALL, PriceList
+from playhead.views import text
 from playhead.views.sums import BY, Metrics
 from playhead.views.tally import new_group
+
+if TYPE_CHECKING:
+    from playhead._api.reading import Run
 
 _DRAW = "what matters most"
 
@@ -50,16 +54,20 @@ def run(args: argparse.Namespace, out: Output) -> int:
         args.run, args.chart = args.chart, _DRAW  # `--chart @last`
     _check(args, out)
     sold = PriceList(load_settings().prices, store_root(args.store))
-    found, names, altered = _one(args, out) if args.run is not None else (*_many(args, sold, out), None)
+    recorded = None if args.run is None else _loaded(args)
+    found, names, altered = (*_many(args, sold, out), None) if recorded is None else _one(recorded, args, out)
+    children = [] if recorded is None or args.csv else _children(recorded)
     if args.csv:
         _write_csv(found, out)
     elif out.json:
         problem = {} if altered is None else {"problem": altered.as_dict()["error"]}
-        out.emit({**found.as_dict(), **problem})
+        out.emit({**found.as_dict(), **({"children": children} if children else {}), **problem})
     elif names is not None:
         _print(found, names, args, out)
         if found.total.models is not None and found.total.models.unpriced and sold.is_empty:
             out.print(f"\nNo prices are installed:  {INSTALL}")
+        if recorded is not None and children:
+            _print_children(recorded, children, args, out)
     return 3 if altered else 0
 
 
@@ -74,11 +82,28 @@ def _check(args: argparse.Namespace, out: Output) -> None:
         raise UsageError("--limit is a number of groups, 0 for all")
 
 
-def _one(args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:
-    from playhead._api.reading import load
+def _loaded(args: argparse.Namespace) -> Run:
+    from playhead._api.reading import load  # here and below: to add up many runs takes none of it
+
+    return load(args.run, args.store)
+
+
+def _children(recorded: Run) -> list[dict[str, Any]]:
+    from playhead.cli.started import started_by
+
+    return started_by(recorded)
+
+
+def _print_children(recorded: Run, children: list[dict[str, Any]], args: argparse.Namespace, out: Output) -> None:
+    from playhead.cli.started import print_started
+
+    out.print(f"\nIts program started {text.several(len(children), 'run')} of Pythons, added up apart:")
+    print_started(recorded, children, "stats", args.store, out)
+
+
+def _one(recorded: Run, args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:
     from playhead.cli.altered import warn_if_altered
 
-    recorded = load(args.run, args.store)
     altered = warn_if_altered(recorded, args.run, out)
     return recorded.metrics(args.by).limited(args.limit), {recorded.id: recorded.name}, altered
 

@@ -11,7 +11,6 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
 from playhead.views.difference import spelled
-from playhead.views.points import mapping
 from playhead.views.report.contract import (
     Report,
     ReportedRun,
@@ -101,8 +100,11 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             why = _m(_cut(one.get("why")))
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
         found += _more(len(missed))
-    if children := children_told(mapping(diff.get("children"))):
-        found += ["", f"Not compared: {children}."]
+    counts, children = children_told(diff)
+    if counts:
+        found += ["", f"Runs of Pythons that these started: {counts}.", ""]
+        found += [f"- {_m(_cut(child))}" for child in children[: _limits.REPORT_ROWS_SHORT]]
+        found += _more(len(children))
     return found
 
 

@@ -56,8 +56,15 @@ def _not_compared(diff: dict[str, Any]) -> str:
         for one in found[: _limits.REPORT_FINDINGS_MAX]
     )
     told = f'<h3 class="warn">Not compared: {len(found):,}</h3><table>{rows}</table>' if found else ""
-    children = children_told(mapping(diff.get("children")))
-    return f'{told}<p class="dim">Not compared: {e(children)}.</p>' if children else told
+    return told + _children(diff)
+
+
+def _children(diff: dict[str, Any]) -> str:
+    counts, children = children_told(diff)
+    if not counts:
+        return ""
+    rows = "".join(f"<li>{e(child)}</li>" for child in children[: _limits.REPORT_FINDINGS_MAX])
+    return f"<h3>Runs of Pythons that these started</h3><p>{e(counts.capitalize())}.</p><ul>{rows}</ul>"
 
 
 def _took(metrics: dict[str, Any]) -> str:
