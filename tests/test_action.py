@@ -239,3 +239,32 @@ def test_no_input_of_the_action_is_put_into_a_line_for_the_shell() -> None:
     runs = [line for line in (ROOT / "action.yml").read_text().splitlines() if line.startswith("      run:")]
     assert len(runs) == 3
     assert [line for line in runs if "${{" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("env agent=1 X", ["env", "agent=1", "X"]),
+        ("printf '%s' \"it's\" 'a b'", ["bash", "-c", "printf '%s' \"it's\" 'a b'"]),  # of the shell itself
+        ("env printf \"it's\" 'a b'", ["env", "printf", "it's", "a b"]),
+        ("A=1 env", ["bash", "-c", "A=1 env"]),
+        ("env | cat", ["bash", "-c", "env | cat"]),
+        ("env \n env", ["bash", "-c", "env \n env"]),
+        ("env $HOME", ["bash", "-c", "env $HOME"]),
+        ("env 'open", ["bash", "-c", "env 'open"]),
+    ],
+)
+def test_a_plain_command_is_recorded_as_by_hand(tmp_path: Path, command: str, argv: list[str]) -> None:
+    act(tmp_path, command)
+    started = next(iter(playhead.load("@last", store=tmp_path / ".playhead").events())).data
+    assert started["entrypoint"]["argv"] == argv
+
+
+def test_a_run_that_was_recorded_by_hand_is_a_baseline(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("import sys; print(sys.argv[1])")
+    recorded = [sys.executable, "-P", "-m", "playhead", "record", "--quiet", "--", sys.executable, "agent.py", "one"]
+    subprocess.run(recorded, cwd=tmp_path, check=True, capture_output=True)
+    command = f"{sys.executable} agent.py"
+    for word, code in (("one", 0), ("two", 1)):
+        found = act(tmp_path, f"{command} {word}", BASELINE="@last", FAIL_ON_DIFF="true")
+        assert found[0] == code, found[2]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -39,6 +39,9 @@ from playhead.replay.ready import ALL_REASONS
 from playhead.settings import Settings
 from playhead.store.index_database import INTERNAL_TABLES, TABLES
 from playhead.store.questions import QUESTIONS
+from playhead.views.report.contract import ReportedRun
+from playhead.views.summary import Summary
+from playhead.views.timeline import Row
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -145,6 +148,17 @@ def test_the_exit_code_of_every_error_is_documented() -> None:
     for kind in _error_classes():
         problem = kind.__new__(kind)
         assert found[kind.__name__] == str(exit_code(problem)), kind.__name__
+
+
+@pytest.mark.parametrize(
+    ("section", "of"),
+    [("What a run was", Summary), ("Rows of a timeline", Row), ("The data of a report", ReportedRun)],
+)
+def test_every_field_of_a_report_is_documented(section: str, of: Any) -> None:
+    text = page("report")
+    text = sections(text, 2).get(section, text)
+    named = {name for row in rows(text) for name in code(row[0])}
+    assert {one.name for one in fields(of)} - {"children"} - named == set()
 
 
 def test_every_type_of_a_deviation_and_every_reason_of_a_refusal_is_documented() -> None:

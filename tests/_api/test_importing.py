@@ -141,7 +141,7 @@ def test_a_run_whose_import_was_killed_is_finished_by_the_next(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("playhead._api.importing._finish", killed)
+        patched.setattr("playhead._api.importing.finish", killed)
         with pytest.raises(Killed):
             junit(store)
     (placed,) = junit(store).runs
@@ -292,8 +292,8 @@ def test_a_damaged_run_does_not_keep_the_others_from_theirs(store: FileStore) ->
         (["success", "skipped"], "ok", "success"),
         (["success", "timed_out"], "error", "failure"),
         (["success", "cancelled"], "cancelled", "cancelled"),
-        (["success", "never heard of"], "ok", "unknown"),
-        (["skipped"], "ok", "unknown"),
+        (["success", "never heard of"], "error", "unknown"),
+        (["skipped"], "ok", "skipped"),
     ],
 )
 def test_a_run_that_is_made_says_what_all_jobs_come_to(
@@ -307,6 +307,40 @@ def test_a_run_that_is_made_says_what_all_jobs_come_to(
     run = playhead.load("ci:5", store.root)
     assert (run.id, run.status) == (placed.run, status)
     assert [event.data["output"]["result"] for event in run.events() if event.kind == "run.finished"] == [result]
+
+
+def test_a_run_that_is_made_of_results_ends_as_the_last_of_them_say(store: FileStore) -> None:
+    def told(**jobs: str) -> str:
+        said = json.dumps({"databaseId": 5, "jobs": [{"name": n, "conclusion": word} for n, word in jobs.items()]})
+        github, log = actions_jobs.read(said.encode()), zipped({f"0_{n}.txt": lines(0, "x") for n in jobs})
+        found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store, told=github)
+        importing.import_actions_log("logs.zip", log, found, store, told=github)
+        run = playhead.load("ci:5", store.root)
+        verified = run.verify(deep=True)
+        assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+        error = [event.data.get("error") for event in run.events() if event.kind == "run.finished"][-1]
+        return f"{run.status}: {error['message']}" if error else str(run.status)
+
+    assert told(build="never heard of") == "error: what was imported does not say how it ended"
+    assert told(build="success") == "ok"
+    assert told(lint="timed_out") == "error: lint: timed_out"
+    assert told(lint="success") == "ok"
+    assert told(lint="success") == "ok"
+    # Each file of tests counts, whichever came first.
+    junit(store, ci_run="5")
+    assert playhead.load("ci:5", store.root).status == "error"
+    assert told(lint="success", build="cancelled").startswith("error: ")
+
+
+def test_the_error_of_a_run_that_is_made_is_that_of_a_job_that_failed(store: FileStore) -> None:
+    failed = {"name": "step", "conclusion": "failure", "number": 1}
+    jobs = [{"name": "build", "conclusion": "success", "steps": [failed]}, {"name": "lint", "conclusion": "timed_out"}]
+    told = actions_jobs.read(json.dumps({"databaseId": 5, "jobs": jobs}).encode())
+    log = zipped({"0_build.txt": lines(0, "##[error]exit code 1"), "1_lint.txt": lines(0, "x")})
+    found = importing.about(run=None, commit=None, ci_run=None, repo=None, store=store, told=told)
+    importing.import_actions_log("logs.zip", log, found, store, told=told)
+    last = [event for event in playhead.load("ci:5", store.root).events() if event.kind == "run.finished"][-1]
+    assert last.data["error"] == {"type": "CiFailed", "message": "lint: timed_out"}
 
 
 def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: FileStore, repo: Path) -> None:

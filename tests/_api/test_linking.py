@@ -43,8 +43,9 @@ def test_what_is_no_run_changes_no_message_and_stops_no_commit(repo: Path, value
 def test_a_message_that_is_empty_still_stops_the_commit(repo: Path) -> None:
     linking.install_hook(repo)
     before = commit(repo, "first")
-    for arguments in (["-m", ""], ["-F", os.devnull], []):  # the last one asks an editor
-        with pytest.raises(AssertionError, match="empty commit message"):
+    (repo / "template").write_text("What and why\n")
+    for arguments in (["-m", ""], ["-F", os.devnull], [], ["-t", "template"]):  # the last two ask an editor
+        with pytest.raises(AssertionError, match=r"empty commit message|did not edit the message"):
             git_in(repo, "commit", "--allow-empty", *arguments, PLAYHEAD_RUN=RUN, GIT_EDITOR="true")
     assert git_in(repo, "rev-parse", "HEAD") == before
 
@@ -77,10 +78,28 @@ def test_a_hook_that_is_not_ours_is_left_alone(repo: Path) -> None:
             act(repo)
     assert file.read_text() == "#!/bin/sh\n# somebody else's\n"
     # Our lines may be added to it by hand.
-    file.write_text(f"#!/bin/sh\necho first\n{linking.SCRIPT.partition(chr(10))[2]}")
+    whole = f"#!/bin/sh\nset -eu\n{linking.LINES}touch {repo}/after\n"
+    file.write_text(whole)
     file.chmod(0o755)
     commit(repo, "made", {"PLAYHEAD_RUN": RUN})
     assert message(repo).endswith(f"Playhead-Run: {RUN}")
+    commit(repo, "mine")
+    assert message(repo) == "mine"
+    assert (repo / "after").exists()
+    # It is still somebody else's.
+    assert linking.hook(repo).state == linking.install_hook(repo).state == "added"
+    with pytest.raises(UsageError, match="left as it is"):
+        linking.remove_hook(repo)
+    assert file.read_text() == whole
+
+
+def test_a_link_to_nothing_in_place_of_the_hook_is_left_alone(repo: Path) -> None:
+    file = Path(linking.hook(repo).file)
+    file.parent.mkdir(exist_ok=True)
+    file.symlink_to(repo / "gone")
+    with pytest.raises(UsageError, match="left as it is"):
+        linking.install_hook(repo)
+    assert file.is_symlink()
 
 
 def test_the_hook_is_taken_away_and_installing_twice_is_no_different(repo: Path) -> None:

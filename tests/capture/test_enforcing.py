@@ -86,6 +86,16 @@ def test_without_a_file_nothing_is_decided_but_what_is_checked() -> None:
     assert checks(run) == [("my.own", "x", "allow")]
 
 
+def test_what_the_agent_itself_checks_is_told_from_what_the_policy_asks_each_time_that_it_does() -> None:
+    rule('[capabilities."my.own"]\nallow = "*"\n', mode="observe")
+    with playhead.record("r") as run:
+        save("b")
+        for _ in range(300):
+            playhead.check("my.own", "x")
+    asked = [event.data.get("asked") for event in playhead.load(run.id).events() if event.kind == "policy.checked"]
+    assert asked == [None, None] + ["agent"] * 300
+
+
 def test_a_thread_is_held_to_the_policy_too() -> None:
     rule("")
     problems: list[BaseException] = []

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -324,22 +323,3 @@ def test_of_long_words_both_are_shown(ask, store):
     out = ask("diff", "@last~1", "@last").out
     assert "0-] {+1" in out
     assert "1+}" in out
-
-
-def test_runs_of_pythons_that_were_started_are_named_and_not_compared(ask, shell, tmp_path):
-    (tmp_path / "kid.py").write_text("import playhead\n@playhead.tool\ndef act(x): return x\nact(1)\n")
-    (tmp_path / "agent.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'kid.py'])\n")
-    for _ in range(2):
-        shell("record", "--quiet", "--", sys.executable, "agent.py")
-    said = ask("diff", "@last~1", "@last")
-    assert said.code == 0
-    assert "not compared: runs of Pythons that these started, 1 on the left and 1 on the right\n" in said.out
-    children = ask("diff", "@last~1", "@last", "--json").json["children"]
-    assert f"      playhead diff {children['left'][0]} {children['right'][0]}\n" in said.out
-    for form in ("md", "html"):
-        report = ask("report", "@last~1", "@last", "--format", form).out
-        assert "Not compared: runs of Pythons that these started, 1 on the left and 1 on the right." in report
-    assert ask("diff", children["left"][0], children["right"][0], "--json").json["children"] == {
-        "left": [],
-        "right": [],
-    }

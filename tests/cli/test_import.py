@@ -10,6 +10,7 @@ import pytest
 from tests.ingest.actions import jobs_json, logs_zip
 from tests.repositories import commit, git_in, make
 
+from playhead._api import linking
 from playhead.cli.main import parser_of
 
 Ask = Callable[..., Any]
@@ -86,7 +87,7 @@ def test_commits_are_imported_and_the_hook_installed(store: Path, tmp_path: Path
     sha = commit(tmp_path, "first", **{".gitignore": ".playhead\n"})
     assert ask("import", "git", "--hook", "status").out.endswith("is not there: commits name no runs\n")
     assert ask("import", "git", "--hook", "install", "--json").json["state"] == "installed"
-    assert ask("import", "git", "--hook", "print").out.startswith("#!/bin/sh\n")
+    assert ask("import", "git", "--hook", "print").out == linking.LINES
     assert ask("import", "git", "--hook", "remove", "--json").json["state"] == "none"
     said = ask("import", "git")
     assert said.out.splitlines() == [
@@ -161,3 +162,45 @@ def test_each_part_has_help_of_its_own(what: str, ask: Ask) -> None:
     assert f"usage: playhead import {what}" in said.out
     assert "--json" in said.out
     assert parser_of("import").epilog
+
+
+def test_below_a_folder_with_runs_it_is_said_that_those_are_elsewhere(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLAYHEAD_DIR", raising=False)
+    (tmp_path / ".playhead" / "runs").mkdir(parents=True)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    Path("x.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+    told = f"playhead: there are no runs here yet. There are runs in {tmp_path}/.playhead: add `--store {tmp_path}/.playhead`."
+    assert ask("import", "junit", "x.xml").err.startswith(told)
+    assert "there are no runs" not in ask("import", "junit", "x.xml").err
+
+
+def test_a_test_that_vanished_or_was_skipped_is_a_deviation_and_what_it_took_none(
+    record: Any, store: Path, tmp_path: Path, ask: Ask
+) -> None:
+    def reported(name: str, took: float, tests: dict[str, str]) -> None:
+        cases = "".join(
+            f'<testcase classname="t" name="{one}" time="{took}">{end}</testcase>' for one, end in tests.items()
+        )
+        (tmp_path / "report.xml").write_text(f'<testsuite name="unit">{cases}</testsuite>')
+        record(store, name)
+        assert ask("import", "junit", "report.xml", "--run", name).code == 0
+
+    passed = {f"test_{number:03}": "" for number in range(500)}  # so many are written as a blob
+    reported("same", 0.1, passed)
+    reported("later", 0.2, dict(reversed(passed.items())))
+    reported("less", 0.1, {one: end for one, end in passed.items() if one != "test_007"})
+    reported("skipped", 0.1, {**passed, "test_008": "<skipped/>"})
+
+    def found(right: str) -> list[tuple[str, Any, Any]]:
+        deviations = ask("diff", "same", right, "--only", "ci", "--json").json["deviations"]
+        changes = [change for one in deviations for change in one["changes"]]
+        return [(one["path"], one.get("left"), one.get("right")) for one in changes]
+
+    assert found("later") == []
+    assert found("less") == [("/counts/passed", 500, 499), ("/tests/t::test_007", "passed", None)]
+    assert found("skipped") == [
+        ("/counts/passed", 500, 499), ("/counts/skipped", None, 1), ("/tests/t::test_008", "passed", "skipped"),
+    ]  # fmt: skip

@@ -97,6 +97,10 @@ def test_what_is_not_listed_of_the_reads_is_counted_and_can_be_seen(ask, shell, 
     assert found is not None
     assert int(found[1]) - int(found[2]) == len(lines) - at - 1
     assert len(shell(*found[3].split()).out.splitlines()) == int(found[1])
+    (tmp_path / "agent.py").unlink()
+    store.rename(tmp_path / "other")
+    told = shell("show", run, "--at", last, "--store", "other").out
+    assert f"not listed here: playhead show {run} --store other --reads --at {last}\n" in told
 
 
 def test_steps_and_calls_are_found_by_name_whatever_else_is_gone(ask, store):
@@ -148,3 +152,23 @@ def test_what_was_written_by_an_event_is_shown(ask, store):
             run.recording.emit_fields("output.written", {"stream": "stdout", "text": text})
     assert ask("show", "@last", "--output", "stdout", "--at", "1").out == "one"
     assert ask("show", "@last", "--output", "stdout").out == "onetwo"
+
+
+def test_a_cost_that_is_not_all_says_what_is_missing(ask, store):
+    def call(**usage):
+        with playhead.model_call(provider="openai", model="gpt-4o", request="?") as asked:
+            asked.respond({"text": "y"}, usage=usage)
+
+    with playhead.record("silent"):
+        call()
+        call(input=1_000, output=100)
+        call()
+    lines = {seq: ask("show", "silent", "--at", str(seq)).out.splitlines()[1] for seq in (0, 2, 4, 6)}
+    assert lines[0].endswith("; tokens 0 in → 0 out")
+    assert lines[2].endswith(" to tools; cost unknown; 1 call had not said its tokens")
+    assert lines[4].endswith(
+        "; tokens 1,000 in → 100 out; cost about $0.0035, estimated; 1 call had not said its tokens"
+    )
+    assert lines[6].endswith("; cost about $0.0035, estimated; 2 calls had not said their tokens")
+    found = ask("show", "silent", "--at", "6", "--json").json
+    assert (found["calls_without_usage"], playhead.load("silent").at(6).calls_without_usage) == (2, 2)

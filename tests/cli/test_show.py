@@ -77,6 +77,8 @@ def test_moving_in_python_goes_back_and_forth(sample):
     assert run.at(11).steps == ["edit"]
     with pytest.raises(playhead.PlayheadError, match="has no event 999"):
         run.at(999)
+    with pytest.raises(playhead.PlayheadError, match=r"not an event: 1\.5"):
+        run.at(1.5)
 
 
 def test_children_are_indented_and_durations_stand_at_the_right_edge(ask, sample):

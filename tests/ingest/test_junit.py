@@ -98,7 +98,7 @@ def test_a_test_that_was_switched_off_did_not_pass() -> None:
     ("suites", "failed"),
     [
         # A suite that could not be loaded has no test that could tell of it.
-        (b'<testsuite name="s" errors="1" tests="0"/>', ["s: 1 failed that are not in the file"]),
+        (b'<testsuite name="s" errors="1" tests="0"/>', ["s: 1 failed that is not in the file"]),
         (
             b'<testsuite name="s" failures="2"><testcase name="b"/></testsuite>',
             ["s: 2 failed that are not in the file"],
@@ -109,6 +109,10 @@ def test_a_test_that_was_switched_off_did_not_pass() -> None:
             ["o / s: failure"],
         ),
         (b'<testsuite name="s" failures="1"><testcase name="b"><failure/></testcase></testsuite>', ["b"]),
+        (
+            b'<testsuite name="s" failures="5"><testcase name="b"><failure/></testcase></testsuite>',
+            ["s: 4 failed that are not in the file", "b"],
+        ),
     ],
 )
 def test_a_suite_that_says_it_failed_is_no_success(suites: bytes, failed: list[str]) -> None:
@@ -120,7 +124,7 @@ def test_a_suite_that_says_it_failed_is_no_success(suites: bytes, failed: list[s
 
 def test_a_file_that_says_it_failed_is_no_success() -> None:
     report = junit.read(b'<testsuites errors="1"><testsuite name="ok"><testcase name="a"/></testsuite></testsuites>')
-    assert (junit.result(report.suites), report.failed) == ("failure", ["1 failed that are not in the file"])
+    assert (junit.result(report.suites), report.failed) == ("failure", ["1 failed that is not in the file"])
 
 
 def test_names_with_a_prefix_are_those_names() -> None:

@@ -25,7 +25,8 @@ def commit(sha: str, time_us: int, **runs: str | None) -> dict[str, Any]:
 
 
 def result(job: str, time_us: int, **more: Any) -> dict[str, Any]:
-    names = ("source", "provider", "ci_run_id", "attempt", "step", "test", "counts", "error", "sha", "duration_us")
+    names = ("source", "provider", "ci_run_id", "attempt", "step", "test", "counts", "error", "sha")
+    names += ("started", "finished", "duration_us")
     fields = {**dict.fromkeys(names), "result": "success", "run": "r1", "seq": 1, "recorded": "1"}
     return {**fields, "job": job, "time_us": time_us, **more}
 
@@ -68,6 +69,22 @@ def test_of_a_job_of_which_more_became_known_the_last_counts() -> None:
     ]
     random.Random(1).shuffle(rows)
     assert sorted(entry["result"] for entry in log.stream([], [], rows, 9)) == ["failure", "success"]
+
+
+def test_of_several_files_of_tests_of_one_job_each_is_told() -> None:
+    of_one = {"source": "junit", "ci_run_id": "7"}
+    rows = [
+        result("j", 5 * S, result="failure", counts={"failed": 1}, started="a", recorded="1", **of_one),
+        result("j", 6 * S, counts={"passed": 1}, started="b", recorded="2", **of_one),
+        result("j", 7 * S, counts={"passed": 2}, recorded="3", **of_one),
+        result("j", 8 * S, counts={"passed": 2}, recorded="4", run="r2", **of_one),  # the same file in another run
+    ]
+    found = log.stream([], [], rows, 9)
+    assert [(entry["result"], entry["runs"]) for entry in found] == [
+        ("success", ["r1", "r2"]),
+        ("success", ["r1"]),
+        ("failure", ["r1"]),
+    ]
 
 
 def test_what_has_no_moment_stands_at_the_end() -> None:

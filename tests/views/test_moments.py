@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from playhead.event.envelope import Event
+from playhead.views.metrics import metrics_of
 from playhead.views.moments import Moment, Moments
 
 PRICED = [{"input": [[0, 2.5]], "output": [[0, 10.0]]}]
@@ -309,3 +310,71 @@ def test_little_is_looked_at_where_little_is_open_after_much_was():
         sys.settrace(None)
     assert ([one["seq"] for one in found], looked) == ([1], [1])
     assert lines < size / 4
+
+
+def test_at_every_event_is_spent_what_metrics_say_of_a_run_that_ended_there():
+    prices = lambda provider, model: PRICED if model == "gpt-4o" else None  # noqa: E731
+    story = events(
+        ("run.started", {"name": "n"}, "0"),
+        ("model.invoked", {"model": "gpt-4o", "operation": "embeddings"}, "1"),
+        ("model.responded", {"status": "ok"}, "1"),
+        ("model.invoked", {"model": "gpt-4o"}, "3"),
+        ("model.responded", {"status": "ok"}, "3"),
+        ("model.invoked", {"model": "gpt-4o"}, "5"),
+        ("model.invoked", {"model": "unheard-of"}, "6"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1_000, "output": 10}}, "5"),
+        ("model.responded", {"status": "error", "http": {"status": 429}}, "6"),
+        ("model.invoked", {"model": "unheard-of"}, "9"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1}}, "9"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1}}, "9"),
+        ("model.invoked", {"model": "gpt-4o"}, "12"),
+    )
+    told = set()
+    for mode in (None, "exact"):
+        whole = [msgspec.structs.replace(story[0], data={"name": "n", "origin": {"mode": mode}}), *story[1:]]
+        moments = Moments(lambda seq, whole=whole: whole[seq], prices)  # type: ignore[misc]
+        for event in whole:
+            moments.take(event)
+        for seq in range(len(whole)):
+            moment, models = moments.at(seq), metrics_of(whole[: seq + 1], prices=prices).total.models
+            assert models is not None
+            answered_by_a_tape = 0.0 if mode and moment.model_calls else None
+            found = (moment.cost, moment.cost_unpriced, moment.calls_without_usage)
+            assert found == (answered_by_a_tape if mode else models.cost, models.unpriced, models.without_usage), seq
+            told.add(moment.calls_without_usage)
+    assert told == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("mode", ["fork", "model", "step", "resume"])
+def test_what_a_tape_answered_was_not_paid_at_any_event(mode):
+    story = events(
+        ("run.started", {"name": "n", "origin": {"mode": mode}}, "0"),
+        ("model.invoked", {"model": "gpt-4o"}, "1"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1_000_000}}, "1"),
+        ("model.invoked", {"model": "gpt-4o"}, "3"),
+        ("http.sent", {"method": "POST", "url": "http://a/"}, "4"),
+        ("http.received", {"outcome": "ok", "status": 200}, "4"),
+        ("model.responded", {"status": "ok", "usage": {"input": 2_000_000}}, "3"),
+        ("replay.reported", {"answered": 1, "calls": 2, "live_spans": {"$same": "x"}}, None),
+        ("run.finished", {"status": "ok"}, "0"),
+    )
+    story[4] = msgspec.structs.replace(story[4], parent="3")
+    live = {"$same": "x"}
+    moments = Moments(lambda seq: story[seq], lambda *_: PRICED, lambda value: ["4"] if value == live else value)
+    moments.follow(lambda seq: story[seq:], 2)
+    assert [moments.at(seq).cost for seq in (0, 1, 2, 6, 8)] == [None, 0.0, 0.0, 5.0, 5.0]
+
+
+def test_a_moment_keeps_what_it_said_when_more_is_known():
+    story = events(
+        ("run.started", {"name": "n", "origin": {"mode": "fork"}}, "0"),
+        ("model.invoked", {"model": "unheard-of"}, "1"),
+        ("model.responded", {"status": "ok", "usage": {"input": 1}}, "1"),
+        ("replay.reported", {"answered": 1, "calls": 1}, None),
+    )
+    moments = Moments(lambda seq: story[seq])
+    moments.follow(lambda seq: story[seq:3], 2)  # it still runs: nobody says yet who answered
+    before = moments.at(2)
+    moments.follow(lambda seq: story[seq:], 3)
+    assert (before.cost, before.cost_unpriced) == (None, ["unheard-of"])
+    assert (moments.at(2).cost, moments.at(2).cost_unpriced) == (0.0, [])

@@ -69,6 +69,28 @@ def test_an_inserted_line_is_one_change_and_the_rest_stays_the_same() -> None:
     assert told(left, right) == ["line 22: {+never guess⏎+}rule 21"]
 
 
+@pytest.mark.parametrize("changed", ["来去", "xy"])
+@pytest.mark.parametrize(
+    "letters", ["今天天气很好我们一起去", "ひらがなとカタカナ", "สวสดครบ", "8fd2c1", "{a:1,b:2}", "한국어"]
+)
+def test_in_a_long_text_without_spaces_the_place_that_differs_is_shown(letters: str, changed: str) -> None:
+    for times in (20, 20_000):
+        left, right = (letters * times + one + letters * times for one in changed)
+        (line,) = told(left, right)
+        before, after = line.split(f"[-{changed[0]}-] {{+{changed[1]}+}}")
+        assert before.endswith(letters[-3:])
+        assert after.startswith(letters[:3])
+
+
+def test_texts_without_spaces_that_have_little_in_common_are_one_change() -> None:
+    assert told("我想去公园", "他要去图书馆") == ["[-我想去公园-] {+他要去图书馆+}"]
+    assert told("understanding", "understandable") == ["[-understanding-] {+understandable+}"]
+
+
+def test_a_word_that_got_longer_says_by_what() -> None:
+    assert words("x" * 40, "x" * 40 + "y") == [Piece("same", "x" * 40), Piece("added", "y")]
+
+
 def test_removed_text_is_red_and_added_text_green() -> None:
     assert [part for part in hunks(words("a b c", "a d c"))[0] if isinstance(part, tuple)] == [
         ("[-b-]", "red"),

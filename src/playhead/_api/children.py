@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
+
 from playhead._api.reading import Run, open_index
 from playhead.store.family import CHILD, children
 from playhead.store.files import FileStore
+from playhead.store.reader import RunReader
+from playhead.views.timeline import Timeline
 
 _CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
+_COLUMNS = ("run", "name", "status", "model_calls", "tool_calls")
+_TOLD = "SELECT id, name, status, model_calls, tool_calls FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+
+
+def children_told(run: Run) -> list[dict[str, Any]]:
+    """Return what each of them is called, how it ended, and what it called: `run`, `name`, `status` and counts."""
+    ids = [child.id for child in children_of(run)]
+    if not ids:
+        return []
+    if type(run.store) is FileStore:
+        with open_index(run.store) as index:
+            rows = index.query(f"{_TOLD} ORDER BY id", [orjson.dumps(ids).decode()])[1]
+        return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    out = []
+    for id in ids:
+        found = Timeline().take_all(RunReader(run.store, id).events()).finish()
+        values = (id, found.name, found.ended or "crashed", found.model_calls, found.tool_calls)
+        out.append(dict(zip(_COLUMNS, values, strict=True)))
+    return out
 
 
 def children_of(run: Run) -> list[Run]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,15 @@ from playhead._api.reading import Run, load
 from playhead.errors import PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
+from playhead.store.files import OneRun
 from playhead.store.price_list import PriceList
 from playhead.store.reader import RunReader
+from playhead.views.diff.children import Child, Started, paired
 from playhead.views.diff.comparison import Comparison, compare
+from playhead.views.diff.nodes import REPLAYS
 from playhead.views.diff.source import Options, Recorded
+
+_ALONE = "the {side} run is in no store, where those would be that it started"
 
 
 def diff(
@@ -29,7 +34,7 @@ def diff(
     """Compare two runs: which differences there are, which came first, and what follows from what.
 
     `ignore` has JSON pointers of fields that are not compared, `*` for any name. NotComparable where a run cannot be
-    read; that is never taken for no difference.
+    read; that is never taken for no difference. The runs of Pythons that the two started are compared alike.
     """
     settings = settings_module.load()
     options = Options(
@@ -39,11 +44,62 @@ def diff(
         prices=PriceList(settings.prices, settings.store_root()),
     )
     ones = [one if isinstance(one, Run) else load(one) for one in (left, right)]
+    return _compared(ones[0], ones[1], options, lambda: _children(ones[0], ones[1], options))
+
+
+def _compared(left: Run, right: Run, options: Options, children: Callable[[], list[Child]] = list) -> Comparison:
     # One that is still written must not have grown by the time it is read a second time.
-    live = ones[0].id == ones[1].id and ones[0].status == "running"
-    until = sum(1 for _ in ones[0].lines()) if live else None
+    live = left.id == right.id and left.status == "running"
+    until = sum(1 for _ in left.lines()) if live else None
+    ones = _recorded(left, until), _recorded(right, until)
     with no_collecting():
-        return compare(_recorded(ones[0], until), _recorded(ones[1], until), options)
+        return compare(*ones, options, children)
+
+
+def _children(left: Run, right: Run, options: Options) -> list[Child]:
+    """Compare the runs of Pythons that the programs of two runs started, as many as that is worth."""
+    runs = [{child.id: child for child in children_of(run)} for run in (left, right)]
+    lefts, rights = ([_started(child) for child in found.values()] for found in runs)
+    again = [_is_replay(run) for run in (left, right)] if lefts or rights else []
+    alone = [
+        _ALONE.format(side=side) * isinstance(run.store, OneRun) for side, run in (("left", left), ("right", right))
+    ]
+    found: list[Child] = []
+    compared = 0
+    for one, other in paired(lefts, rights):
+        if one is not None and other is not None:
+            if compared == _limits.DIFFERENCE_CHILDREN_MAX:
+                found.append(Child(one.name, one.run, other.run, problem=f"only the first {compared} are compared"))
+            else:
+                compared += 1
+                found.append(_child(one.name, runs[0][one.run], runs[1][other.run], options))
+        elif one is not None and not again[1]:  # a replay starts no Python: its tape answers
+            found.append(Child(one.name, one.run, None, problem=alone[1]))
+        elif other is not None and not again[0]:
+            found.append(Child(other.name, None, other.run, problem=alone[0]))
+    return found
+
+
+def _child(name: str, left: Run, right: Run, options: Options) -> Child:
+    try:
+        return Child(name, left.id, right.id, _compared(left, right, options))
+    except PlayheadError as problem:
+        return Child(name, left.id, right.id, problem=problem.message)
+
+
+def _started(run: Run) -> Started:
+    try:
+        data = run.event(0).data
+    except PlayheadError:
+        data = {}  # which is told where it is compared
+    entrypoint = data.get("entrypoint")
+    argv = entrypoint.get("argv") if isinstance(entrypoint, dict) else None
+    return Started(run.id, str(data.get("name") or ""), tuple(map(str, argv)) if isinstance(argv, list) else ())
+
+
+def _is_replay(run: Run) -> bool:
+    origin = run.event(0).data.get("origin")
+    return isinstance(origin, dict) and origin.get("mode") in REPLAYS
 
 
 def _recorded(found: Run, until: int | None) -> Recorded:
@@ -53,10 +109,7 @@ def _recorded(found: Run, until: int | None) -> Recorded:
         one = reader.event(seq)
         return _with_content(found, one) if one.kind == "artifact.created" else one
 
-    def children() -> list[str]:
-        return [child.id for child in children_of(found)]
-
-    return Recorded(lambda: islice(reader.events(), until), event, reader.value, children)
+    return Recorded(lambda: islice(reader.events(), until), event, reader.value)
 
 
 def _with_content(run: Run, event: Event) -> Event:

@@ -18,6 +18,7 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
+from playhead._api.concluding import finish
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
@@ -38,7 +39,6 @@ from playhead.store.reader import RunReader
 
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
-_FAILURES = {"failure", "timed_out", "startup_failure", "action_required"}  # words of GitHub, but for the first
 _KIND, _FINISHED = b'"kind":"ci.reported"', b'"kind":"run.finished"'
 _SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
@@ -285,13 +285,16 @@ def _add(
         reader = RunReader(store, run_id)
         known = _known(reader)
         news = [report for form, report in forms.items() if form not in known]
+        made = link is None
         # What an import made and did not finish, since it was killed, is finished by the next one.
-        ending = link is None and not any(_FINISHED in line for line in reader.lines())
-        if news or ending:
+        finished = made and any(_FINISHED in line for line in reader.lines())
+        if news or (made and not finished):
             with adding(store, run_id) as recording:
+                if finished:
+                    recording.emit(kinds.RunReopened(why="more was imported"))
                 _record(recording, news, files, link)
-                if ending:
-                    _finish(recording, list(forms.values()))
+                if made:
+                    finish(recording, [*known.values(), *map(kinds.as_fields, news)])
     except (LedgerError, MissingContent) as problem:  # of this run: it does not keep the others from theirs
         placed.problem = problem.message
         return placed
@@ -299,10 +302,11 @@ def _add(
     return placed
 
 
-def _known(reader: RunReader) -> set[bytes]:
-    """Return the results that a run has, in a form that can be compared."""
-    lines = (line for line in reader.lines() if _KIND in line)
-    return {_compared(reader.resolve(event).data) for line in lines if (event := parse(line)).kind == "ci.reported"}
+def _known(reader: RunReader) -> dict[bytes, dict[str, Any]]:
+    """Return the results that a run has, by a form in which they can be compared."""
+    events = [parse(line) for line in reader.lines() if _KIND in line]
+    found = [reader.resolve(event).data for event in events if event.kind == "ci.reported"]
+    return {_compared(fields): fields for fields in found}
 
 
 def _compared(fields: dict[str, Any]) -> bytes:
@@ -337,30 +341,11 @@ def _make(
     recording = begin_import(store, "ci", source, external, facts, found.ci or None)
     try:
         _record(recording, reports, files, None, recording.root_span)
-        _finish(recording, reports)
+        finish(recording, [kinds.as_fields(report) for report in reports])
     except BaseException:
         let_go(recording)
         raise
     return Placed(recording.id, None, True, len(reports))
-
-
-def _finish(recording: Recording, reports: list[CiReported]) -> None:
-    """End a run that was made of results, and say what they come to."""
-    whole = [report for report in reports if report.step is None and report.test is None]
-    result = _overall({str(report.result) for report in whole})
-    recording.output = {"result": result, "reports": len(reports)}
-    failed = next((report.errors[0] for report in whole if report.errors), f"CI says {result}")
-    error = {"type": "CiFailed", "message": failed} if result == "failure" else None
-    recording.finish("error" if error else "cancelled" if result == "cancelled" else "ok", error)
-
-
-def _overall(results: set[str]) -> str:
-    """Say what several results come to: a word that nobody knows is no success."""
-    if results & _FAILURES:
-        return "failure"
-    if "cancelled" in results or not results <= {"success", "skipped", "neutral"}:
-        return "cancelled" if "cancelled" in results else actions_log.UNKNOWN
-    return "success" if "success" in results else actions_log.UNKNOWN
 
 
 def read_file(path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from pathlib import Path
 
 from playhead import _limits
 from playhead.errors import AmbiguousRun, UsageError
@@ -50,9 +51,12 @@ def similar(index: Index, text: str) -> str | None:
 
 def runs_above(index: Index) -> str | None:
     """Say where there are runs, where this store has none: a folder above may have a store."""
-    if index.list_runs(limit=1):
-        return None
-    stores = (folder / index.root.name for folder in index.root.absolute().parent.parents)
+    return None if index.list_runs(limit=1) else store_above(index.root)
+
+
+def store_above(root: Path) -> str | None:
+    """Say which folder above that of a store has one with runs in it, and how to name it."""
+    stores = (folder / root.name for folder in root.absolute().parent.parents)
     above = next((store for store in stores if layout.runs_dir(store).is_dir()), None)
     return None if above is None else f"There are runs in {above}: add `--store {shlex.quote(str(above))}`."
 

@@ -15,31 +15,36 @@ from playhead.ingest import git_log
 
 HOOK = "prepare-commit-msg"
 _MARK = "# playhead: names the recorded run that makes a commit"
-SCRIPT = f"""\
-#!/bin/sh
+# What a hook of somebody else's can have too, wherever in it: it has its own variables, and never stops a commit.
+LINES = f"""\
 {_MARK}
-# `playhead import git --hook remove` takes this file away.
-run=${{PLAYHEAD_RUN:-}}
-if [ -z "$run" ]; then
-  # A recorded Python hides that variable; this one tells the programs that it starts.
-  run=$(printf %s "${{PLAYHEAD_ATTACH:-}}" | cut -d: -f3 | cut -d/ -f1)
-fi
-case $run in
-  *[!0-9a-z_]*) ;;
-  run_??????????????????????????)
-    # An empty message stops a commit, so it gets no line; one that waits for an editor ($2 is empty) is empty yet.
-    if [ -n "${{2:-}}" ] && [ -n "$(git stripspace --strip-comments < "$1")" ]; then
-      [ -z "$(tail -c 1 "$1")" ] || echo >> "$1" # without its end of line, that of a merge would go on in the trailer
-      git -c trailer.separators=: interpret-trailers --in-place --if-missing add --if-exists addIfDifferent \
-        --trailer "{git_log.TRAILER}: $run" "$1"
-    fi ;;
-esac
-exit 0 # a commit is never stopped by this
+(
+  run=${{PLAYHEAD_RUN:-}}
+  if [ -z "$run" ]; then
+    # A recorded Python hides that variable; this one tells the programs that it starts.
+    run=$(printf %s "${{PLAYHEAD_ATTACH:-}}" | cut -d: -f3 | cut -d/ -f1)
+  fi
+  case $run in
+    *[!0-9a-z_]*) exit ;;
+    run_??????????????????????????) ;;
+    *) exit ;;
+  esac
+  # One that waits for an editor ($2 is empty, or says template) has no message yet, and git stops where it gets none.
+  case ${{2:-}} in
+    "" | template) exit ;;
+  esac
+  # An empty message stops a commit, too.
+  [ -n "$(git stripspace --strip-comments < "$1")" ] || exit
+  [ -z "$(tail -c 1 "$1")" ] || echo >> "$1" # without its end of line, that of a merge would go on in the trailer
+  git -c trailer.separators=: interpret-trailers --in-place --if-missing add --if-exists addIfDifferent \
+    --trailer "{git_log.TRAILER}: $run" "$1"
+) || :
 """
+SCRIPT = f"#!/bin/sh\n# `playhead import git --hook remove` takes this file away.\n{LINES}"
 
 
 class Hook(msgspec.Struct):
-    """The hook of a repository: `installed`, `none`, or `other` where somebody else's is in its place."""
+    """The hook of a repository: `installed`, `none`, or somebody else's: `other`, or `added` where it has our lines."""
 
     state: str
     file: str
@@ -61,10 +66,11 @@ def hook(repo: Path) -> Hook:
     try:
         text = file.read_text("utf-8", "replace")
     except FileNotFoundError:
-        return Hook("none", str(file), shared)
+        return Hook("other" if file.is_symlink() else "none", str(file), shared)
     except OSError as problem:
         raise BadImport(f"cannot read {file}: {problem.strerror}", hint="") from None
-    return Hook("installed" if _MARK in text else "other", str(file), shared)
+    state = "installed" if text == SCRIPT else "added" if _MARK in text else "other"
+    return Hook(state, str(file), shared)
 
 
 def install_hook(repo: Path) -> Hook:
@@ -73,8 +79,10 @@ def install_hook(repo: Path) -> Hook:
     if found.state == "other":
         raise UsageError(
             f"{found.file} is there already, and is left as it is",
-            hint="`playhead import git --hook print` prints what to add to it.",
+            hint="`playhead import git --hook print` prints what to add to it, before it ends.",
         )
+    if found.state == "added":
+        return found
     file = Path(found.file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +98,11 @@ def install_hook(repo: Path) -> Hook:
 def remove_hook(repo: Path) -> Hook:
     """Take the hook away, where it is ours."""
     found = hook(repo)
-    if found.state == "other":
-        raise UsageError(f"{found.file} is not ours, and is left as it is", hint="Take our lines out of it by hand.")
+    if found.state in ("other", "added"):
+        raise UsageError(
+            f"{found.file} has lines that are not ours, and is left as it is",
+            hint="Take ours out of it by hand: `playhead import git --hook print` prints them.",
+        )
     try:
         Path(found.file).unlink(missing_ok=True)
     except OSError as problem:

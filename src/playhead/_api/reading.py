@@ -20,7 +20,7 @@ from playhead import settings as settings_module
 from playhead._api.addenda import adding
 from playhead._api.latest import look_up, runs_above, similar
 from playhead._api.metrics import metrics_of_run
-from playhead._api.naming_events import event_at
+from playhead._api.naming_events import EventFinder
 from playhead._ids import is_run_id
 from playhead.capture.request import Envelope, hash_of
 from playhead.errors import (
@@ -58,6 +58,7 @@ class Run:
         self.id = run
         self.store = store
         self._reader = RunReader(store, run)
+        self._finder = EventFinder(self._reader)
         self._moments: Moments | None = None
         self._looking = threading.Lock()  # several threads may look at one run
 
@@ -117,12 +118,12 @@ class Run:
         """
         if (seq is None) == (step is None):
             raise UsageError("at which event?", hint="Say one of the two: at(17) or at('gpt-5#2'), or at(step='plan').")
-        seq = event_at(self._reader, seq, step)
-        assert seq is not None
-        self._reader.line(seq)  # says which events there are, where this one is not
         with self._looking:
+            seq = self._finder.find(seq, step)
+            assert seq is not None
+            self._reader.line(seq)  # says which events there are, where this one is not
             if self._moments is None:
-                self._moments = Moments(self._whole, price_list_of(self.store))
+                self._moments = Moments(self._whole, price_list_of(self.store), self._reader.readable)
             self._moments.follow(self._by_line, seq)
             return self._moments.at(seq)
 

@@ -179,8 +179,10 @@ def check(capability: str, resource: Any = None, **context: Any) -> Decision:
         decision, rule, reason = _ask(policy, capability, target, context)
         if decision != "allow":
             break
-    if decision == "allow" and (ruled := enforcing.check(scope, capability, target or "", context=context)) is not None:
-        return ruled.decision if enforcing.is_enforced(scope) else "allow"
+    if decision == "allow":
+        ruled = enforcing.check(scope, capability, target or "", context=context, by_agent=True)
+        if ruled is not None:
+            return ruled.decision if enforcing.is_enforced(scope) else "allow"
     if scope is not None:
         checked = kinds.PolicyChecked(
             capability=capability, resource=target, decision=decision, rule=rule, reason=reason, context=context

@@ -77,17 +77,18 @@ def _reported(run: Run, events: int) -> ReportedRun:
     about |= {name: reader.readable(about[name]) for name in _RESOLVED}
     about |= {"id": run.id, "status": summary.ended or ("running" if held else "crashed")}
     head, rows_left_out, tail = window(list(timeline.rows()), _limits.REPORT_ROWS_MAX)
-    lines = [line.decode("utf-8", "replace") for line in run.lines()]
-    kept = lines if events <= 0 else lines[:events]
+    verified = run.verify()  # before the lines are read: there may be more of them meanwhile, and not less
+    lines, left_out, at_end = window([line.decode("utf-8", "replace") for line in run.lines()], events)
     return ReportedRun(
         id=run.id,
         summary=about,
         timeline=[row.as_dict() for row in (*head, *tail)],
         rows_left_out=rows_left_out,
-        verify=msgspec.to_builtins(run.verify()) | {"fidelity": fidelity_of(reader) or {"verdict": "not_compared"}},
+        verify=msgspec.to_builtins(verified) | {"fidelity": fidelity_of(reader) or {"verdict": "not_compared"}},
         metrics=metrics_of_run(reader, "model", running=held, events=_readable(reader)).as_dict(),
-        lines=kept,
-        lines_left_out=len(lines) - len(kept),
+        lines=lines,
+        lines_left_out=left_out,
+        lines_at_end=at_end,
     )
 
 

@@ -176,18 +176,22 @@ def policy_of(recording: Recording) -> Rules | None:
 
 
 def check(
-    where: Scope | None, capability: str, *names: str, context: Mapping[str, Any] | None = None
+    where: Scope | None,
+    capability: str,
+    *names: str,
+    context: Mapping[str, Any] | None = None,
+    by_agent: bool = False,
 ) -> Decision | None:
     """Ask the policy of a run, and record what it says. PolicyDenied where it says no and is enforced.
 
     Something with several names is denied where one of them is, and allowed where one of them is. None without a
-    policy.
+    policy. `by_agent`: its own code asks.
     """
     enforcer = None if where is None else _of.get(where.recording)
     if where is None or enforcer is None:
         return None
     decision = enforcer.decide(capability, list(names) or [""])
-    _hold(where, enforcer, capability, names[0] if names else None, decision, context)
+    _hold(where, enforcer, capability, names[0] if names else None, decision, context, by_agent=by_agent)
     return decision
 
 
@@ -199,9 +203,10 @@ def _hold(
     decision: Decision,
     context: Mapping[str, Any] | None = None,
     kind: type[PolicyDenied] = PolicyDenied,
+    by_agent: bool = False,
 ) -> None:
     """Record a decision, and raise where it is no and is enforced."""
-    _tell(where, enforcer, capability, resource, decision, context)
+    _tell(where, enforcer, capability, resource, decision, context, by_agent)
     if decision.rule == rules.UNPRICED and enforcer.charges is not None:
         enforcer.charges.tell(f"{capability} on {resource} {_STOPS[enforcer.rules.mode]}: {decision.reason}")
     if decision.decision != "allow" and enforcer.rules.mode == "enforce":
@@ -246,7 +251,7 @@ def request(where: Scope, method: str, url: str, body: bytes | None) -> None:
     check(where, "net.connect", str(hosts.host_of(url)))
     found = dialects.find(method, url)
     if found is not None:
-        model(where, found[1], _model_of(found[0], url, body))
+        model(where, found[1], dialects.model_of(found[0], url, body))
 
 
 def tunnel(url: str) -> None:
@@ -293,20 +298,18 @@ def _tell(
     resource: str | None,
     decision: Decision,
     context: Mapping[str, Any] | None,
+    by_agent: bool = False,
 ) -> None:
-    """Record a decision; one that is made again and again in a place, less and less often."""
-    times = enforcer.count((where.span, where.lane.path, capability, resource, decision.rule))
+    """Record a decision; one that is made again and again in a place, less and less often, unless the agent asks."""
+    times = 1 if by_agent else enforcer.count((where.span, where.lane.path, capability, resource, decision.rule))
     if times > _limits.EFFECT_REPEATS_MAX and str(times).strip("0") != "1":
         return
-    fields: dict[str, Any] = {"capability": capability, "decision": decision.decision}
-    if resource is not None:
-        fields["resource"] = resource
+    about = {} if resource is None else {"resource": resource}
+    fields: dict[str, Any] = {"capability": capability, "decision": decision.decision, **about}
     fields |= {"rule": decision.rule, **({"reason": decision.reason} if decision.reason else {})}
-    fields |= {"mode": enforcer.rules.mode, "by": "policy"}
-    if context:
-        fields["context"] = dict(context)
-    if times > 1:
-        fields["times"] = times
+    fields |= {"mode": enforcer.rules.mode, "by": "policy", **({"asked": "agent"} if by_agent else {})}
+    fields |= {"context": dict(context)} if context else {}
+    fields |= {"times": times} if times > 1 else {}
     try:
         if abandoned.collecting():
             abandoned.leave(lambda: where.recording.emit_fields("policy.checked", fields, parent=where.span))
@@ -331,16 +334,6 @@ def _denial(
     return kind(
         f"{about}: {said}", capability=capability, resource=resource, rule=decision.rule, reason=said, hint=hint
     )
-
-
-def _model_of(dialect: Any, url: str, body: bytes | None) -> str | None:
-    import orjson
-
-    try:
-        asked = dialect.asked(orjson.loads(body or b"null"), url)
-    except (ValueError, TypeError, AttributeError, KeyError):
-        return None
-    return asked.model if isinstance(asked.model, str) else None
 
 
 def _after_fork_in_child() -> None:

@@ -6,13 +6,14 @@ import re
 import shlex
 
 from playhead._api.reading import Run
+from playhead.cli.arguments import store_root
 from playhead.cli.output import Output
 from playhead.errors import Altered
 from playhead.ledger.verify import Integrity
 from playhead.store import layout
 from playhead.store.cassettes.reading import Cassette
 from playhead.store.exported import ExportedRun
-from playhead.store.files import OneRun
+from playhead.store.files import FileStore, OneRun
 
 
 def warn_if_altered(found: Run, given: str, out: Output) -> Altered | None:
@@ -38,6 +39,13 @@ def name_of(found: Run, given: str) -> str:
     """Name a run for the next command: by its id, or by the path that was given, which may be that of a copy."""
     by_path = isinstance(found.store, (OneRun, Cassette)) or "/" in given
     return shlex.quote(given) if by_path else found.id
+
+
+def member_named(found: Run, id: str, store: str | None) -> str | None:
+    """Name another run that lies where one does, for the next command; None where it has no name of its own there."""
+    if type(found.store) is not FileStore:
+        return None  # in a cassette
+    return id if found.store.root == store_root(store) else shlex.quote(str(found.store.folder(id)))
 
 
 def explained(integrity: Integrity, found: Run | None) -> str:

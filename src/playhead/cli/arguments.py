@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -88,6 +89,11 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
 def store_root(store: str | None) -> Path:
     """Return the absolute path of the store that was named, or of the one in force."""
     return Path(store).expanduser().absolute() if store else load_settings().store_root()
+
+
+def store_option(store: str | None) -> str:
+    """Return what a command needs besides to look in the same store."""
+    return "" if store is None else f" --store {shlex.quote(store)}"
 
 
 def insist_on_a_store(named: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from playhead import _limits
 from playhead.cli.beside import beside
 from playhead.cli.output import Output, Part, one_line
 from playhead.views import text
+from playhead.views.diff.children import Child
 from playhead.views.diff.comparison import Comparison, Deviation
 from playhead.views.diff.content import digest
 from playhead.views.diff.measures import costs_told
@@ -35,7 +37,7 @@ _MOVES = {
     "name": "under another name",
 }
 _TONES = {"ok": "green", "bad": "red", "warn": "yellow"}
-_CONFIG_SHOWN = 20
+_CONFIG_SHOWN = _CHILDREN_SHOWN = 20
 _VALUE_WIDTH = 60
 _ASKED_WIDTH = 80  # of tools that nobody answered
 _DIGEST_SHOWN = 8
@@ -44,7 +46,7 @@ _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of
 
 def print_outcome(found: Comparison, out: Output) -> None:
     """Say whether the final output differs, and what that is."""
-    tone, head, rest = outcome_of(found.identical, found.output_differs, found.failures)
+    tone, head, rest = outcome_of(found.identical, found.output_differs, found.failures, bool(found.deviations))
     out.styled((head, f"bold {_TONES[tone]}"), rest)
     if found.output_differs:
         for one in found.deviations:
@@ -150,6 +152,30 @@ def print_beside(found: Comparison, out: Output) -> None:
             out.print(f"{_INDENT}{one['side']}, event {one['seq']}: {one_line(one['why'])}")
         if len(found.not_compared) > _CONFIG_SHOWN:
             out.print(f"{_INDENT}… {len(found.not_compared) - _CONFIG_SHOWN} more (--json)")
+
+
+def print_children(found: Comparison, command: Callable[[Child], str | None], out: Output) -> None:
+    """Say of each run of a Python that the two started whether it differs, and how to see where."""
+    if not found.children:
+        return
+    out.styled("\n", ("runs of Pythons that these started", "bold"))
+    ones = sorted(found.children, key=lambda child: child.identical is True)  # first what there is to look at
+    for child in ones[:_CHILDREN_SHOWN]:
+        parts: list[Part] = [_INDENT, one_line(child.name), "  "]
+        if child.headline is not None:
+            parts += [("differs", "red"), f": {one_line(_place(child.headline))}  ", _told(child.headline)]
+        elif child.identical is None:
+            why = child.why or "nothing differs of what could be compared"
+            parts += [("could not tell", "yellow"), f": {one_line(why)}"]
+        else:
+            parts += ["identical" if child.identical else (one_line(child.why), "red")]
+        out.styled(*parts)
+        if child.identical is not True and (line := command(child)) is not None:
+            out.print(f"{_INDENT}  {line}")
+    if len(ones) > _CHILDREN_SHOWN:
+        rest = ones[_CHILDREN_SHOWN:]
+        differ = sum(child.identical is not True for child in rest)
+        out.print(f"{_INDENT}… {len(rest):,} more, {differ:,} of them not identical (--json)")
 
 
 def _place(one: Deviation) -> str:

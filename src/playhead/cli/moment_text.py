@@ -22,8 +22,8 @@ _LISTED_MAX = 10  # of policy checks, artifacts and variables; `--json` has all
 _OPEN_MAX = 50
 
 
-def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> int:
-    """Say how things stood right after an event."""
+def show_moment(found: Run, seq: int, altered: Altered | None, out: Output, named: str) -> int:
+    """Say how things stood right after an event; `named` is how the next command names the run."""
     moment = found.at(seq)
     pack, policy = _with_pack(found, moment), _with_policy(found, moment)
     if out.json:
@@ -49,7 +49,7 @@ def show_moment(found: Run, seq: int, altered: Altered | None, out: Output) -> i
         _heading("policy", _policy_told(policy), out)
     _print_list("policy checks", moment.policy_checks, ("decision", "capability", "resource"), out)
     _print_list("artifacts", moment.artifacts, ("name", "role"), out)
-    _print_ambient(found, moment, out)
+    _print_ambient(moment, named, out)
     return 0
 
 
@@ -91,9 +91,7 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
         print_error(moment.error, out)
     counts = f"{text.several(moment.model_calls, 'call')} to models, {moment.tool_calls:,} to tools"
     gaps = f"; {text.several(moment.gaps, 'gap')}" if moment.gaps else ""
-    cost = prices.told(moment.cost, moment.cost_unpriced)
-    spent = f"; cost {cost}" if cost else ""
-    out.wrapped(["  "], f"{counts}; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out{one_line(spent)}{gaps}")
+    out.wrapped(["  "], f"{counts}{one_line(_spent_by_then(moment))}{gaps}")
     spans = moment.open_spans
     cut = f"the last {_OPEN_MAX} of {len(spans):,}" if len(spans) > _OPEN_MAX else ""
     _heading("open", cut if spans else "nothing", out)
@@ -118,6 +116,15 @@ def _print_prompt(moment: Moment, out: Output) -> None:
     print_asked(asked.get("request"), out)
 
 
+def _spent_by_then(moment: Moment) -> str:
+    """Say the tokens and what they cost; where no call had said any, that nothing is known of them."""
+    silent, known = moment.calls_without_usage, moment.tokens_in or moment.tokens_out
+    tokens = "" if silent and not known else f"; tokens {moment.tokens_in:,} in → {moment.tokens_out:,} out"
+    cost = prices.told(moment.cost, moment.cost_unpriced) or ("unknown" if silent else "")
+    unsaid = f"; {text.several(silent, 'call')} had not said {'its' if silent == 1 else 'their'} tokens"
+    return f"{tokens}{f'; cost {cost}' if cost else ''}{unsaid if silent else ''}"
+
+
 def _spent(answer: dict[str, Any]) -> str:
     usage = answer.get("usage")
     counts = [usage.get(name) for name in ("input", "output")] if isinstance(usage, dict) else []
@@ -132,7 +139,7 @@ def _policy_told(policy: dict[str, Any]) -> str:
     return f"{policy.get('mode')}{where}" + ("" if content is None else " (--json has all of it)")
 
 
-def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
+def _print_ambient(moment: Moment, named: str, out: Output) -> None:
     ambient = moment.ambient
     if not ambient["reads"]:
         return
@@ -145,7 +152,7 @@ def _print_ambient(found: Run, moment: Moment, out: Output) -> None:
         if read.of != "os.environ":
             lines.append(f"  {read.of}  {reads.said(read, _limits.SHOW_VALUE_CHARACTERS_MAX)}")
     left_out = ambient["reads"] - len(lines)
-    more = f"; {left_out:,} are not listed here: playhead show {found.id} --reads --at {moment.seq}" if left_out else ""
+    more = f"; {left_out:,} are not listed here: playhead show {named} --reads --at {moment.seq}" if left_out else ""
     _heading("read", f"{ambient['reads']:,} so far{more}", out)
     for line in lines:
         _print_cut(one_line(line), "", out)

@@ -277,6 +277,7 @@ class PolicyChecked(Payload):
     by: str | None = (
         None  # `policy` where the rules of a file decided: also about calls and effects that nobody checked
     )
+    asked: str | None = None  # `agent` where its own code asked, and the rules of a file answered
     times: int | None = None  # how often the same was decided in this place, where not each time is recorded
 
 

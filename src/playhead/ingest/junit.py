@@ -164,13 +164,14 @@ class _Reading:
         self.suites.append(suite)
 
     def _close_suite(self) -> None:
-        """Close a suite. Where it says that something failed, and nothing in it did, that is a failure of its own."""
+        """Close a suite. Where it says that more failed than is in it, that is a failure of its own."""
         suite, said, before = self._open.pop()
-        if said and self._failed == before:
-            self._break(suite, f"{said} failed that are not in the file")
+        missing = said - (self._failed - before)
+        if missing > 0:
+            self._break(suite, f"{missing} failed that {'is' if missing == 1 else 'are'} not in the file", missing)
 
-    def _break(self, suite: Suite, why: str) -> None:
-        self._failed += 1
+    def _break(self, suite: Suite, why: str, count: int = 1) -> None:
+        self._failed += count
         if len(suite.broken) < _limits.JUNIT_EVENTS_MAX:
             suite.broken.append(f"{suite.name}: {why}".removeprefix(": "))
 

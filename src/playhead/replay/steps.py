@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,13 +38,12 @@ class StepAt(NamedTuple):
         return bool(self.entrypoint.get("qualname"))
 
 
-def find_step(reader: RunReader, wanted: str, value: Callable[[Any], Any] | None = None) -> StepAt:
+def find_step(reader: RunReader, wanted: str) -> StepAt:
     """Return the step that is meant: by its name, `name#2` for the second of it, or by the number of its event.
 
-    Those that were read off the traffic, too, as `show` lists them. `value` gives what was recorded as it was:
-    `reader.readable` where it does not matter that some of it is gone.
+    Those that were read off the traffic, too, as `show` lists them.
     """
-    steps = all_steps(reader, value, inferred=True)
+    steps = all_steps(reader, inferred=True)
     numbered = _NUMBERED.fullmatch(wanted)
     name, number = (numbered[1], int(numbered[2])) if numbered else (wanted, 1)
     for step in steps:
@@ -54,22 +53,27 @@ def find_step(reader: RunReader, wanted: str, value: Callable[[Any], Any] | None
         for step in steps:
             if step.seq == int(wanted):
                 return step
-    named = [step.name if step.number == 1 else f"{step.name}#{step.number}" for step in steps]
+    raise no_such_step(reader.id, wanted, [(step.name, step.number) for step in steps])
+
+
+def no_such_step(run: str, wanted: str, steps: Iterable[tuple[str, int]]) -> UsageError:
+    """Return the error that says which steps there are, each by its name and its number among those of that name."""
+    named = [name if number == 1 else f"{name}#{number}" for name, number in steps]
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-    raise UsageError(
-        f"{reader.id} has no step {wanted!r}",
+    return UsageError(
+        f"{run} has no step {wanted!r}",
         hint=f"Its steps are {', '.join(named[:_SHOWN])}{more}." if named else "No step was recorded in it.",
     )
 
 
-def all_steps(reader: RunReader, value: Callable[[Any], Any] | None = None, *, inferred: bool = False) -> list[StepAt]:
+def all_steps(reader: RunReader, *, inferred: bool = False) -> list[StepAt]:
     """Return the steps of a run, in order; with `inferred` also those that were read off the traffic."""
     found: dict[str, StepAt] = {}
     counts: dict[str, int] = {}
     for event in reader.events():
         if event.kind not in ("step.started", "step.finished"):
             continue
-        data = (value or reader.value)(event.data)
+        data = reader.value(event.data)
         read_off = bool(data.get("inferred"))
         if event.kind == "step.started" and event.span is not None and (inferred or not read_off):
             name = str(data.get("name"))

@@ -49,6 +49,7 @@ class Fact:
     provider: str | None = None
     model: str | None = None  # as the provider named it, else as it was asked for
     used: Used = _NOTHING
+    talk: bool = True  # of a sort that says its tokens
     silent: bool = True  # nobody knows what it used
     cost: float | None = None  # as the provider said it
 
@@ -188,7 +189,7 @@ class Facts:
         attempt = _count(data.get("attempt")) or 1
         if kind == "model":
             fact.provider, fact.model = _text(data.get("provider")), fact.name
-            fact.silent = is_talk(data.get("operation"))
+            fact.talk = fact.silent = is_talk(data.get("operation"))
             fact.at_us = None if self._started_us is None else self._started_us + event.elapsed_us
         elif kind == "step" and data.get("adopts") is True:
             self._asked(data)

@@ -13,6 +13,8 @@ SECOND_US = 1_000_000
 # Of two things at the same moment, what the other led to is the newer one.
 _RANKS = {"ci": 0, "commit": 1, "run": 2}
 _RESULT = ("source", "provider", "ci_run_id", "attempt", "job", "step", "test")
+# One job writes many files of tests: one is told from the next by what it says.
+_FILE = ("sha", "started", "finished", "duration_us", "result", "error")
 
 
 def stream(
@@ -73,12 +75,17 @@ def _commit(commit: dict[str, Any], started: dict[str, int | None]) -> Entry:
 
 
 def _results(rows: Iterable[dict[str, Any]]) -> list[Entry]:
-    """Make one entry of what several runs have; of a job of which more became known later, the last counts."""
+    """Make one entry of what several runs have; of a job of which more became known later, the last counts.
+
+    That is so of the log of a job. What another file of tests says is a result of its own.
+    """
     found: dict[tuple[Any, ...], Entry] = {}
     for row in sorted(rows, key=lambda row: (row["recorded"], row["seq"])):
         same = tuple(row[name] for name in _RESULT)
         if row["ci_run_id"] is None:  # nothing but its moment and its commit tells one from the next
             same += (row["time_us"], row["sha"])
+        if row["source"] == "junit":
+            same += (*(row[name] for name in _FILE), repr(row["counts"]))
         before = found.pop(same, None)
         runs = [] if before is None else [run for run in before["runs"] if run != row["run"]]
         duration_us = row["duration_us"]

@@ -12,20 +12,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
 from playhead.event.reads import count
-from playhead.views.facts import Facts
 from playhead.views.imported import in_time, is_imported
 from playhead.views.open_spans import OpenSpans
 from playhead.views.points import mapping
-from playhead.views.prices import Bill, Prices
+from playhead.views.prices import Prices
 from playhead.views.prompts import messages_of
 from playhead.views.reads import LaneRead, reads_of
 from playhead.views.spans import SpanView
+from playhead.views.spending import Spending
 
 _LAST_READS = 10
 _POLICY = ("capability", "resource", "decision", "rule", "reason", "mode")
@@ -60,16 +60,6 @@ class Beginning(Sequence[Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Sums(NamedTuple):
-    """What was spent by an event."""
-
-    place: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    unpriced: int  # models without a price, so many of all
-
-
 class _Lanes:
     """Places where something was done, by who led to what: a lane, those that began it, and those that it began."""
 
@@ -96,14 +86,13 @@ class _Lanes:
 class Moments:
     """Take the events of one run in order; `at` says how things stood. More events may be taken later."""
 
-    def __init__(self, fetch: Fetch, prices: Prices | None = None) -> None:
+    def __init__(self, fetch: Fetch, prices: Prices | None = None, resolve: Callable[[Any], Any] | None = None) -> None:
         self._fetch = fetch
         self.taken = 0  # events
         self._order: list[int] = []  # of every event that was taken, its seq; below, places in this list are kept
         self._places: dict[int, int] | None = None  # the other way round, where that is not the same
         self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
-        self._facts, self._bill = Facts(), Bill(prices)
-        self._sums: list[_Sums] = []
+        self._spending = Spending(prices, resolve)
         self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
         self._asked, self._answered, self._packs, self._reads = _Lanes(), _Lanes(), _Lanes(), _Lanes()
         self._checks: tuple[list[int], list[dict[str, Any]]] = ([], [])
@@ -125,19 +114,17 @@ class Moments:
         self._kinds.append((event.kind, event.time, event.lane, event.elapsed_us))
         if event.span is not None and (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
             self.spans.turn(event.span, place, opens=event.kind in OPENING_TO_CLOSING)
+        self._spending.take(event, place)
         data = mapping(event.data)
         match event.kind:
             case "run.started":
                 self.run, self.started = event.run, data
-                self._facts.take(event)
                 self._packs.add(event.lane, place)
             case "model.invoked":
                 self._asked.add(event.lane, place)
                 self._seqs["model.invoked"].append(place)
-                self._facts.take(event)
             case "model.responded":
                 self._answered.add(event.lane, place)
-                self._spend(event, place, data)
             case "tool.called":
                 self._seqs["tool.called"].append(place)
             case "gap.noted" if data.get("reason") not in tuple(UNSEEN):
@@ -154,7 +141,10 @@ class Moments:
                 self._read(event, place, data)
 
     def follow(self, events_from: Callable[[int], Iterable[Event]], seq: int) -> None:
-        """Take the events up to one that were not taken yet; all of them where their times say the order."""
+        """Take the events up to one that were not taken yet.
+
+        All of them where their times say the order, and where the end says what a tape answered.
+        """
         if self.taken == 0:
             first = next(iter(events_from(0)), None)
             if first is not None and is_imported(mapping(first.data)):
@@ -163,7 +153,7 @@ class Moments:
         if self._places is None and self.taken <= seq:
             for event in events_from(self.taken):
                 self.take(event)
-                if event.seq >= seq:
+                if event.seq >= seq and not self._spending.is_told_at_the_end:
                     break
 
     def at(self, seq: int) -> Moment:
@@ -180,23 +170,6 @@ class Moments:
     def seq(self, place: int) -> int:
         """Return the number of the event at a place."""
         return self._order[place]
-
-    def _spend(self, event: Event, place: int, data: dict[str, Any]) -> None:
-        usage = mapping(data.get("usage"))
-        tokens = [usage.get(name) if type(usage.get(name)) is int else None for name in ("input", "output")]
-        for fact in self._facts.take(event):
-            if self._facts.mode != "exact":  # whose answers are those of a tape
-                fact.charge(self._bill)
-        before = self._sums[-1] if self._sums else _Sums(-1, 0, 0, None, 0)
-        self._sums.append(
-            _Sums(
-                place,
-                before.tokens_in + max(0, tokens[0] or 0),
-                before.tokens_out + max(0, tokens[1] or 0),
-                self._bill.amount,
-                len(self._bill.unpriced),
-            )
-        )
 
     def _read(self, event: Event, place: int, data: dict[str, Any]) -> None:
         self._reads.add(event.lane, place)
@@ -222,10 +195,10 @@ class Moment:
         self.model_calls = self._before("model.invoked")
         self.tool_calls = self._before("tool.called")
         self.gaps = self._before("gap.noted")
-        sums = bisect_right(moments._sums, place, key=lambda one: one.place)
-        spent = moments._sums[sums - 1] if sums else _Sums(-1, 0, 0, None, 0)
-        self.tokens_in, self.tokens_out, self.cost = spent.tokens_in, spent.tokens_out, spent.cost
-        self._unpriced = spent.unpriced
+        self.tokens_in, self.tokens_out = moments._spending.tokens(place)
+        paid, unpriced = moments._spending.paid(place)
+        self.cost, self.calls_without_usage = paid.cost, paid.silent
+        self._unpriced = Beginning(unpriced, paid.unpriced)
         self.policy_checks = Beginning(moments._checks[1], bisect_right(moments._checks[0], place))
         self.artifacts = Beginning(moments._artifacts[1], bisect_right(moments._artifacts[0], place))
 
@@ -255,7 +228,7 @@ class Moment:
     @property
     def cost_unpriced(self) -> list[str]:
         """Return the models whose calls are not in the cost."""
-        return self._moments._bill.unpriced[: self._unpriced]
+        return list(self._unpriced)
 
     @cached_property
     def last_request(self) -> dict[str, Any] | None:
@@ -328,7 +301,7 @@ class Moment:
         names = (
             "run", "seq", "kind", "time", "elapsed_us", "lane", "steps", "finished", "ended", "error", "open_spans",
             "last_request", "messages", "last_answer", "context_pack", "policy", "tokens_in", "tokens_out", "cost",
-            "cost_unpriced", "model_calls", "tool_calls", "gaps", "ambient",
+            "cost_unpriced", "calls_without_usage", "model_calls", "tool_calls", "gaps", "ambient",
         )  # fmt: skip
         found = {name: getattr(self, name) for name in names}
         return {**found, "policy_checks": list(self.policy_checks), "artifacts": list(self.artifacts)}

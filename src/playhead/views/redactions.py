@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from playhead.views.summary import Summary
+
 _MARK = re.compile(r"\[redacted:([^\]\n]{1,100})\]")
 
 
@@ -29,6 +31,13 @@ def marks(value: Any) -> list[str]:
             else:
                 stack += one.values()
     return found
+
+
+def add(summary: Summary, marked: Mapping[str, int]) -> None:
+    """Add to a summary what the run did not count at its end: as often as a mark of it stands in the events."""
+    counted = summary.redacted.keys() - {*summary.redacted_at_least}
+    summary.redacted_at_least = sorted(marked.keys() - counted)
+    summary.redacted |= {rule: marked[rule] for rule in summary.redacted_at_least}
 
 
 def told(counts: Mapping[str, int], at_least: Collection[str]) -> str:

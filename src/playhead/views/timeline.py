@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from playhead import _limits
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.event.reads import count
 from playhead.event.usage import is_silent, is_talk
-from playhead.views import answers, points, reads, text
+from playhead.views import answers, points, reads, redactions, text
 from playhead.views.asked import AskedTools
 from playhead.views.attempts import Attempts
 from playhead.views.denials import Denials
@@ -26,12 +26,12 @@ from playhead.views.folding import same_before
 from playhead.views.last_words import PROGRAM_ERRORS, TRACEBACK, LastWords, of_process
 from playhead.views.points import mapping, words
 from playhead.views.prices import Prices
-from playhead.views.redactions import marks
 from playhead.views.spans import OpenSpans, SpanView
 from playhead.views.starts import Starts
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
 
+Shown = TypeVar("Shown")
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 _COUNTED = {
     "model.invoked": "model_calls",
@@ -113,7 +113,7 @@ class Timeline:
         """Look at the next event, and return the row that it opened, closed or was folded into."""
         data = event.data if isinstance(event.data, dict) else {}
         self._count(event, data)
-        self._redacted.update(marks(data))
+        self._redacted.update(redactions.marks(data))
         self._facts.take(event)
         self._open.take(event)
         self._lanes.setdefault(event.lane)
@@ -139,9 +139,7 @@ class Timeline:
         summary.in_flight, summary.no_result = self._open.listed(), self._asked.listed()
         summary.denied, bill = self._denials.listed(), self._facts.bill(self._prices)
         summary.cost, summary.cost_unpriced = bill.amount, bill.unpriced
-        declared = summary.redacted.keys() - {*summary.redacted_at_least}
-        summary.redacted_at_least = sorted(self._redacted.keys() - declared)
-        summary.redacted |= {rule: self._redacted[rule] for rule in summary.redacted_at_least}
+        redactions.add(summary, self._redacted)
         summary.last_words = self._last_words() or None if _only_how(summary.error) else None
         return summary
 
@@ -372,8 +370,8 @@ class Timeline:
         return text.arguments(attributes, width, self._resolve) if attributes else ""
 
 
-def window(rows: list[Row], limit: int | None) -> tuple[list[Row], int, list[Row]]:
-    """Choose what to show of many rows: the beginning, how many are left out, and the end."""
+def window(rows: list[Shown], limit: int | None) -> tuple[list[Shown], int, list[Shown]]:
+    """Choose what to show of many rows, or lines: the beginning, how many are left out, and the end."""
     if limit is None or limit <= 0 or len(rows) <= limit:
         return rows, 0, []
     tail = limit // 4

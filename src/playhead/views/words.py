@@ -16,7 +16,11 @@ from playhead.views.alignment import aligned
 
 Part = str | tuple[str, str]  # text, or text with a style, as the command line writes them
 
-_WORD = re.compile(r"\w+|[^\w\s]|\s+")
+# Ideographs and kana, which no spaces stand between: each is a word of its own.
+_CJK = r"\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+_CJK += r"\U00020000-\U0003ffff"
+_LETTER = re.compile(f"[{_CJK}]")
+_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _PATCH = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} |@@ -)")
 _CONTEXT_LINES = 3
@@ -25,6 +29,8 @@ _CONTEXT_CHARACTERS_MAX = 48
 _PIECE_CHARACTERS_MIN = 12
 _PIECE_CHARACTERS_MAX = 90  # of one removed or added piece that is shown; of a longer one the ends are
 _GLUE_CHARACTERS_MAX = 16  # of what stays the same between two changes, and reads better as changed with them
+_GLUE_LETTERS_MAX = 2  # of those that are words
+_SAME_WITHIN_MIN = 12  # characters that two words begin or end with: of such long ones the rest changed
 # What a terminal would act on, or a reader would not see.
 _INVISIBLE = (*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F),
               *range(0x2066, 0x206A), 0xFEFF)  # fmt: skip
@@ -51,11 +57,12 @@ def words(left: str, right: str) -> list[Piece]:
             _append(found, "same", block[1])
             continue
         for same, before, after in _blocks(block[1], block[2], _WORD):
-            if same:
-                _append(found, "same", before)
-            else:
-                _append(found, "removed", before)
-                _append(found, "added", after)
+            for same_within, removed, added in [(True, before, after)] if same else _within(before, after):
+                if same_within:
+                    _append(found, "same", removed)
+                else:
+                    _append(found, "removed", removed)
+                    _append(found, "added", added)
     return _glued(found)
 
 
@@ -113,6 +120,18 @@ def _ends(left: str, right: str) -> Iterable[tuple[bool, str, str]]:
     ]
 
 
+def _within(left: str, right: str) -> Iterable[tuple[bool, str, str]]:
+    """Return where one change differs: long words without spaces (digests, minified code) may be mostly the same."""
+    if min(len(left), len(right)) < _SAME_WITHIN_MIN:
+        return [(False, left, right)]
+    (_, start, _), (_, before, after), (_, end, _) = _ends(left, right)
+    if len(start) < _SAME_WITHIN_MIN:
+        start, before, after = "", start + before, start + after
+    if len(end) < _SAME_WITHIN_MIN:
+        end, before, after = "", before + end, after + end
+    return [(True, start, start), (False, before, after), (True, end, end)]
+
+
 def _longest(most: int, fits: Callable[[int], bool]) -> int:
     """Return the largest size that fits, where all smaller ones do too: to compare slices is faster than letters."""
     least = 0
@@ -155,7 +174,7 @@ def _glued(pieces: list[Piece]) -> list[Piece]:
 def _is_glue(text: str) -> bool:
     if len(text) > _GLUE_CHARACTERS_MAX or "\n" in text:
         return False
-    return text.isspace() or not any(letter.isspace() for letter in text)
+    return text.isspace() or not (any(map(str.isspace, text)) or len(_LETTER.findall(text)) > _GLUE_LETTERS_MAX)
 
 
 def is_patch(text: str) -> bool:
@@ -212,7 +231,8 @@ def hunks(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> list
                 line.append((f"{{+{text}+}}", "green"))
         elif line:
             after = pieces[at + 1].text if at + 1 < len(pieces) else ""
-            room = width - views_text.cells(plain(line)) - len(piece.text) - min(len(after), _PIECE_CHARACTERS_MAX)
+            took = (piece.text[:_CONTEXT_CHARACTERS_MAX], after[:_PIECE_CHARACTERS_MAX])
+            room = width - sum(views_text.cells(one) for one in (plain(line), *took))
             close = len(piece.text) <= _CONTEXT_CHARACTERS_MAX and room > _CONTEXT_CHARACTERS_MAX
             if after and close and "\n" not in piece.text:
                 line.append(shown(piece.text, _CONTEXT_CHARACTERS_MAX))

@@ -479,6 +479,25 @@ def test_what_another_policy_decided_and_did_not_stop_is_of_the_setting() -> Non
     assert both_ways(watched, same) == [("removed", None, "fs.write")]  # the policy is the same: less was done
 
 
+def test_what_the_agent_itself_asks_is_compared_whatever_the_policy_and_of_another_one_the_decision_alone() -> None:
+    def asked(rule: str, decision: str = "allow", **policy: Any) -> Part:
+        about = {"capability": "repo.write", "resource": "a.py", "decision": decision, "rule": rule}
+        return Part("policy.checked", {**about, **policy})
+
+    ruled = {"by": "policy", "asked": "agent"}
+    bare = run(asked("none"))
+    ones = [run(asked(f"rule {of}", **ruled), run=f"run_{of}", policy={"digest": of}) for of in "pq"]
+    for left, right in ((bare, ones[0]), ones):
+        assert both_ways(left, right) == []
+    assert both_ways(ones[0], run(run="run_b")) == [("removed", None, "repo.write")]
+    assert both_ways(ones[0], run(run="run_b", policy={"digest": "q"})) == [("removed", None, "repo.write")]
+    denied = run(asked("rule q", "deny", **ruled), run="run_b", policy={"digest": "q"})
+    assert both_ways(ones[0], denied) == [("changed", "output_changed", "repo.write")]
+    assert [change.path for change in diffed(ones[0], denied).deviations[0].changes] == ["/decision", "/rule"]
+    other_rule = run(asked("rule r", **ruled), run="run_b", policy={"digest": "p"})
+    assert both_ways(ones[0], other_rule) == [("changed", "output_changed", "repo.write")]  # of the same policy
+
+
 def test_what_was_imported_into_one_run_alone_is_no_difference() -> None:
     def reported(events: list[Event], *results: str) -> list[Event]:
         last = events[-1]
@@ -550,7 +569,7 @@ def test_the_ids_that_a_provider_gives_are_no_difference() -> None:
         later = [*messages, asked["choices"][0]["message"], {"role": "tool", "tool_call_id": call, "content": "1"}]  # type: ignore[index]
         return run(
             model({"messages": messages}, asked),
-            model({"messages": later}, {"id": "x" + answer, "object": "o", "text": "done"}),
+            model({"messages": later}, {"id": "x" + answer, "object": "o", "choices": [{"text": "done"}]}),
             run=run_id,
         )
 
@@ -695,6 +714,21 @@ def test_model_parameters_and_system_prompt_are_part_of_the_setting() -> None:
 
     found = diffed(run(*story(0.0, "Be kind", "a")), run(*story(0.7, "Be curt", "b"), run="run_b"))
     assert [change.path for change in found.config] == ["/models/0", "/parameters/temperature/0", "/system_prompts/0"]
+
+
+def test_provider_and_the_model_that_answered_are_part_of_the_setting() -> None:
+    def story(provider: str, *answered: str | None) -> list[Part]:
+        asked = {"provider": provider, "model": "m", "request": "?"}
+        return [Part("model.invoked", asked, {"status": "ok", "model": one, "response": "r"}) for one in answered]
+
+    same = diffed(run(*story("openai", "m-1", None)), run(*story("openai", "m-1", "m"), run="run_b"))
+    assert (same.config, same.deviations) == ([], [])
+    found = diffed(run(*story("openai", "m-1")), run(*story("azure", "m-2"), run="run_b"))
+    assert [(one.path, one.left, one.right) for one in found.config] == [
+        ("/providers/0", "openai", "azure"),
+        ("/models_that_answered/0", "m-1", "m-2"),
+    ]
+    assert found.deviations == []
 
 
 def test_durations_are_told_only_where_they_are_asked_for_and_an_unknown_one_is_said() -> None:

@@ -143,7 +143,8 @@ def test_the_list_of_events_tells_what_a_line_is_and_shows_nothing_unseen(engine
     assert not {"\u202e", "\x1b"} & set(entry(line)["name"])
     assert entry("not { json") == entry("7") == {"kind": "unreadable", "name": ""}
     assert entry('{"kind": "a", "data": {"name": {}}}') == {"kind": "a", "name": ""}
-    assert list(engine.eval('having(["one TWO", "three", "two"], "Two")')) == [0, 2]
+    lines = 'lines: ["one TWO", "three", "two"], lines_left_out: 5, lines_at_end: ["two, too"]'
+    assert list(engine.eval(f'having({{id: "a", {lines}}}, "Two")')) == [0, 2, 8]
 
 
 @pytest.mark.parametrize(
@@ -233,9 +234,51 @@ def test_what_came_after_the_end_has_no_bar_and_does_not_stretch_the_others() ->
     assert re.findall(r'<td class="when">(.*?)</td>', found.html()) == [*bars, ""]
 
 
-def test_lines_that_are_left_out_are_counted() -> None:
-    run = report(recorded(), events=3).runs[0]
-    assert (len(run.lines), run.lines_left_out) == (3, len(list(playhead.load(run.id).lines())) - 3)
+def test_lines_that_are_left_out_are_counted_and_the_last_ones_are_there() -> None:
+    run = report(recorded(), events=4).runs[0]
+    lines = [line.decode() for line in playhead.load(run.id).lines()]
+    assert (run.lines, run.lines_left_out, run.lines_at_end) == (lines[:3], len(lines) - 4, lines[-1:])
+
+
+def test_the_page_checks_what_it_has_of_a_long_run_and_finds_every_event_that_it_has(engine: Any) -> None:
+    run = data_of(report(recorded(), events=8).html())["runs"][0]
+    count = len(list(playhead.load(run["id"]).lines()))
+    assert (len(run["lines"]), len(run["lines_at_end"])) == (6, 2)
+
+    def found(run: dict[str, Any]) -> list[Any]:
+        told = "parts(run).map(part => check(run.id, part.lines, part.state, part.state.first + part.lines.length))"
+        engine.eval(f"var run = {json.dumps(run)}")
+        return [*json.loads(str(engine.eval(f"JSON.stringify({told})"))), engine.eval("missing(run)")]
+
+    assert found(run) == [None, None, ""]
+    assert list(engine.eval("seqsOf(run)")) == [*range(6), count - 2, count - 1]
+    assert list(engine.eval("having(run, 'run.finished')")) == [count - 1]
+    assert engine.eval(f"lineOf(run, {count - 1}) === run.lines_at_end[1] && lineOf(run, 6) === undefined")
+    late = [run["lines_at_end"][0].replace("seq", "sec"), run["lines_at_end"][1]]
+    assert found({**run, "lines_at_end": late})[1]["seq"] == count - 2
+
+
+def test_a_page_whose_data_cannot_be_read_confirms_nothing() -> None:
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        made.eval('var place = {}, data = { textContent: "{oops" }')
+        made.eval("var document = { getElementById: () => data, querySelectorAll: () => [place] }; begin()")
+        assert made.eval("place.className") == "bad"
+        assert made.eval("place.textContent").startswith("broken, as this page finds: its data cannot be read (")
+
+
+def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> None:
+    run = data_of(report(recorded()).html())["runs"][0]
+    cut = {**run, "lines": run["lines"][:3]}
+    assert checked(engine, cut) is None
+    said = engine.eval(f"missing({json.dumps(cut)})")
+    assert said == f"3 of {len(run['lines'])} events are in this page: the last ones were taken out of it"
+    other = {**run, "verify": {**run["verify"], "head": "0" * 64}}
+    assert engine.eval(f"missing({json.dumps(other)})") == (
+        f"event {len(run['lines']) - 1} is not the last one that was verified"
+    )
+    grown = {**run, "lines": [*run["lines"], run["lines"][-1]]}  # by one that came after it was verified
+    assert [engine.eval(f"missing({json.dumps(one)})") for one in (run, grown)] == ["", ""]
 
 
 def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:

@@ -2,9 +2,9 @@
 
 from playhead.capture.dialects.base import Answered, Asked, Dialect, ToolAsked, ToolResult
 from playhead.capture.dialects.bodies import documents
-from playhead.capture.dialects.table import DIALECTS, find, normalised, speaks, split
+from playhead.capture.dialects.table import DIALECTS, find, model_of, normalised, speaks, split
 
 __all__ = [
     "DIALECTS", "Answered", "Asked", "Dialect", "ToolAsked", "ToolResult",
-    "documents", "find", "normalised", "speaks", "split",
+    "documents", "find", "model_of", "normalised", "speaks", "split",
 ]  # fmt: skip

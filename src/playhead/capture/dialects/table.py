@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from playhead.capture.dialects.anthropic import MESSAGES
 from playhead.capture.dialects.base import Dialect
 from playhead.capture.dialects.google import GENERATE
@@ -35,6 +37,15 @@ def find(method: str, url: str) -> tuple[Dialect, str, str] | None:
             operation = dialect.operation if isinstance(dialect.operation, str) else dialect.operation(path)
             return dialect, provider_of(authority, dialect.provider), operation
     return None
+
+
+def model_of(dialect: Dialect, url: str, body: bytes | None) -> str | None:
+    """Return the model that a request asks for; None where that cannot be told."""
+    try:
+        asked = dialect.asked(orjson.loads(body or b"null"), url)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return asked.model if isinstance(asked.model, str) else None
 
 
 def split(url: str) -> tuple[str, str]:

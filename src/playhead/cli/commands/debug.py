@@ -197,7 +197,7 @@ def _state(recorded: Run, at: int | None) -> str:
         return "which event this is nobody knows: it is not on the tape"
     told = io.StringIO()
     try:
-        show_moment(recorded, at, None, Output(json=False, color=False, stdout=told, terminal=False))
+        show_moment(recorded, at, None, Output(json=False, color=False, stdout=told, terminal=False), recorded.id)
     except PlayheadError as problem:
         return str(problem)
     return told.getvalue()

@@ -6,16 +6,15 @@ import argparse
 
 from playhead import _limits
 from playhead._api.comparing import diff
-from playhead._api.reading import load
-from playhead.cli.altered import warn_if_altered
-from playhead.cli.arguments import add_ignore, add_run
-from playhead.cli.diff_text import print_beside, print_deviations, print_outcome
+from playhead._api.reading import Run, load
+from playhead.cli.altered import member_named, warn_if_altered
+from playhead.cli.arguments import add_ignore, add_run, store_option
+from playhead.cli.diff_text import print_beside, print_children, print_deviations, print_outcome
 from playhead.cli.output import Output, one_line
 from playhead.errors import UsageError
+from playhead.views.diff.children import Child
 from playhead.views.diff.comparison import Deviation
-from playhead.views.report.contract import children_told
 
-_CHILDREN_SHOWN = 5
 _TYPES = ("added", "removed", "changed", "moved")
 _CAUSES = ("input_changed", "output_changed", "status_changed", "follows")
 _NOUNS = ("run", "step", "model", "tool", "mcp", "http", "process", "policy", "artifact", "note", "output", "ci")
@@ -34,7 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="at most so many deviations, 0 for all (%(default)s; --json: all)")  # fmt: skip
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs")
     parser.epilog = (
-        "Exit code: 0 compared, 3 something could not be; with --exit-code 1 where something differs.\n\n"
+        "Exit code: 0 compared, 3 where something could not be and nothing else differs, or a record was altered;\n"
+        "with --exit-code 1 where something differs.\n\n"
         "examples:\n"
         "  playhead diff good bad\n"
         "  playhead diff @last~1 @last --only model,tool\n"
@@ -52,7 +52,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     problems = [warn_if_altered(found, name, out) for found, name in zip(runs, (args.left, args.right), strict=True)]
     with out.progress(None, "comparing"):
         found = diff(*runs, ignore=args.ignore, durations=args.durations)
-    chosen = found.only([one for one in found.deviations if _is_wanted(one, wanted)])
+        children = found.children
+    for child in children:
+        for one, id in zip(runs, (child.left, child.right), strict=True):
+            if id is not None:
+                problems.append(warn_if_altered(Run(one.store, id), id, out))
+    chosen = found.only(lambda one: _is_wanted(one, wanted))
     if out.json:
         document = chosen.as_dict()
         document["identical"] = found.identical
@@ -65,18 +70,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
         print_outcome(found, out)
         print_deviations(chosen, len(found.deviations), args.limit, args.all, out)
         print_beside(found, out)
-        _print_children(found.children, out)
+        print_children(found, lambda child: _command(child, runs, args), out)
     if any(problems) or chosen.identical is None:  # of what was asked for nothing differs, as far as that can be told
         return 3
-    return 1 if args.exit_code and chosen.deviations else 0
+    return 1 if args.exit_code and chosen else 0
 
 
-def _print_children(children: dict[str, list[str]], out: Output) -> None:
-    """Name the runs of Pythons that the two started: those are runs of their own, and not compared with them."""
-    if told := children_told(children):
-        out.styled("\n", ("not compared", "bold"), f": {told}")
-    for left, right in list(zip(*children.values(), strict=False))[:_CHILDREN_SHOWN]:
-        out.print(f"      playhead diff {left} {right}")
+def _command(child: Child, runs: list[Run], args: argparse.Namespace) -> str | None:
+    """Return what compares two runs of Pythons alone; None where there is nothing else to compare, or no way to."""
+    if child.left is None or child.right is None or child.left == child.right:
+        return None
+    ids = (child.left, child.right)
+    named = [member_named(one, id, args.store) for one, id in zip(runs, ids, strict=True)]
+    return None if None in named else f"playhead diff {named[0]} {named[1]}{store_option(args.store)}"
 
 
 def _wanted(given: list[str]) -> set[str]:

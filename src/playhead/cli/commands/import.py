@@ -18,11 +18,13 @@ from playhead._api.importing import (
     read_file,
     read_jobs,
 )
+from playhead._api.latest import store_above
 from playhead._api.reading import open_store
 from playhead.cli.arguments import add_shared
 from playhead.cli.output import Output
 from playhead.errors import UsageError
 from playhead.store.files import FileStore
+from playhead.store.layout import runs_dir
 from playhead.views import text
 from playhead.views.points import LINKS
 
@@ -124,6 +126,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if settings.load().disabled:
         raise UsageError("PLAYHEAD_DISABLED is set, so nothing is recorded", hint="Unset it and try again.")
     store = open_store(args.store)
+    if args.store is None and not runs_dir(store.root).is_dir() and (hint := store_above(store.root)) is not None:
+        out.warn(f"playhead: there are no runs here yet. {hint}")
     if args.what == "git":
         return _git(args, store, out)
     return _junit(args, store, out) if args.what == "junit" else _actions(args, store, out)
@@ -179,7 +183,7 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
     from playhead._api import linking
 
     if args.hook == "print":
-        out.emit({"hook": linking.SCRIPT}) if out.json else out.print(linking.SCRIPT.rstrip("\n"))
+        out.emit({"hook": linking.LINES}) if out.json else out.print(linking.LINES.rstrip("\n"))
         return 0
     do = {"install": linking.install_hook, "remove": linking.remove_hook, "status": linking.hook}[args.hook]
     found = do(_repo(args) or Path.cwd())
@@ -189,9 +193,11 @@ def _hook(args: argparse.Namespace, out: Output) -> int:
     told = {
         "installed": "names recorded runs in commits",
         "none": "is not there: commits name no runs",
-        "other": "is not ours: commits name no runs, unless you added our lines to it",
+        "other": "is not ours: commits name no runs",
+        "added": "has our lines beside others: it names recorded runs in commits",
     }
-    shared = ", for all of your repositories (core.hooksPath)" if found.shared and found.state == "installed" else ""
+    there = found.state in ("installed", "added")
+    shared = ", for all of your repositories (core.hooksPath)" if found.shared and there else ""
     out.print(f"{found.file} {told[found.state]}{shared}")
     return 0
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from playhead import _limits
-from playhead._api.naming_events import event_at
+from playhead._api.naming_events import EventFinder
 from playhead._api.reading import Run, load
 from playhead._clock import SystemClock
 from playhead.capture.naming import is_python
 from playhead.cli import verdicts
 from playhead.cli.altered import alteration, name_of, warn_if_altered
-from playhead.cli.arguments import add_run
+from playhead.cli.arguments import add_run, store_option
 from playhead.cli.earlier import good_one
 from playhead.cli.family import family, print_family
 from playhead.cli.moment_text import print_error, show_moment
@@ -34,6 +33,7 @@ from playhead.cli.run_text import (
     status_of,
     symbol,
 )
+from playhead.cli.started import print_started, started_by
 from playhead.errors import Altered, BrokenLine, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     found = load(args.run, args.store)
     if args.artifact is not None:
         return _artifact(found, args, out)
-    args.at = event_at(RunReader(found.store, found.id), args.at, args.step)
+    args.at = EventFinder(RunReader(found.store, found.id)).find(args.at, args.step)
     if args.output is None and not args.raw and not args.reads and args.event is None and args.at is None:
         return _timeline(found, args, out)
     altered = warn_if_altered(found, args.run, out)  # before the first byte: whoever reads may leave in the middle
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _raw(found, args, out)
     if args.event is not None:
         return _event(found, args.event, altered, out)
-    return show_moment(found, args.at, altered, out)
+    return show_moment(found, args.at, altered, out, f"{name_of(found, args.run)}{store_option(args.store)}")
 
 
 def _artifact(found: Run, args: argparse.Namespace, out: Output) -> int:
@@ -225,6 +225,9 @@ def _timeline(found: Run, args: argparse.Namespace, out: Output) -> int:
             print_header(summary, status, out, resolve, now_us, standing)
             _print_rows(rows, status, summary, _limits.SHOW_ROWS_DEFAULT if limit is None else limit, out, now_us)
             print_family(family(found), found.id, out)
+            if children := started_by(found):
+                out.styled("\n", ("started", "bold"), ", each a run of its own")
+                print_started(found, children, "show", args.store, out)
             _print_end(found, summary, status, resolve, out)
             _print_next(found, args, _next(found, name_of(found, given), summary, status, ready), out)
         else:
@@ -276,6 +279,7 @@ def _emit(
             "problem": None if problem is None else problem.as_dict()["error"],
             "readiness": standing,
             "family": family(found),
+            "children": started_by(found),
         }
     )
 
@@ -313,9 +317,8 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
 
 def _print_next(found: Run, args: argparse.Namespace, commands: Iterator[str], out: Output) -> None:
     out.print()
-    store = "" if args.store is None else f" --store {shlex.quote(args.store)}"
     for number, command in enumerate(commands):
-        told = f"{command}{store}"
+        told = f"{command}{store_option(args.store)}"
         if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
             told = with_short_ids(found.store.root, told)
         out.styled(("      " if number else "next  ", "dim"), told)

@@ -17,6 +17,7 @@ from playhead.errors import Altered, RunNotFound, UsageError
 from playhead.settings import load as load_settings
 from playhead.store.index_filter import RunFilter
 from playhead.store.price_list import INSTALL, PriceList
+from playhead.views import text
 from playhead.views.sums import BY, Metrics
 from playhead.views.tally import new_group
 
@@ -53,16 +54,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
     _check(args, out)
     sold = PriceList(load_settings().prices, store_root(args.store))
     found, names, altered = (*_many(args, sold, out), None) if recorded is None else _one(recorded, args, out)
+    children = [] if recorded is None or args.csv else _children(recorded)
     if args.csv:
         _write_csv(found, out)
     elif out.json:
         problem = {} if altered is None else {"problem": altered.as_dict()["error"]}
-        out.emit({**found.as_dict(), **problem})
+        out.emit({**found.as_dict(), **({"children": children} if children else {}), **problem})
     elif names is not None:
         replayable = recorded is not None and recorded.readiness().replayable
         _print(found, names, args, out, replayable=replayable)
         if found.total.models is not None and found.total.models.unpriced and sold.is_empty:
             out.print(f"\nNo prices are installed:  {INSTALL}")
+        if recorded is not None and children:
+            _print_children(recorded, children, args, out)
     return 3 if altered else 0
 
 
@@ -84,7 +88,7 @@ def _named(args: argparse.Namespace) -> Run | None:
         args.run, args.chart = args.chart, _DRAW
     if args.run is None:
         return None
-    from playhead._api.reading import load
+    from playhead._api.reading import load  # here and below: to add up many runs takes none of it
 
     try:
         return load(args.run, args.store)
@@ -93,6 +97,19 @@ def _named(args: argparse.Namespace) -> Run | None:
             raise
         hint = f"A chart is {', '.join(stats_text.charts(args.by))}; `playhead ls` lists the runs."
         raise UsageError(f"there is neither a chart nor a run {args.run!r}", hint=hint) from None
+
+
+def _children(recorded: Run) -> list[dict[str, Any]]:
+    from playhead.cli.started import started_by
+
+    return started_by(recorded)
+
+
+def _print_children(recorded: Run, children: list[dict[str, Any]], args: argparse.Namespace, out: Output) -> None:
+    from playhead.cli.started import print_started
+
+    out.print(f"\nIts program started {text.several(len(children), 'run')} of Pythons, added up apart:")
+    print_started(recorded, children, "stats", args.store, out)
 
 
 def _one(recorded: Run, args: argparse.Namespace, out: Output) -> tuple[Metrics, dict[str, str], Altered | None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from playhead.event.tracebacks import without_frames
 from playhead.views.diff.causes import Causes, Difference
+from playhead.views.diff.children import Child
 from playhead.views.diff.measures import duration_diff, metrics
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
@@ -76,12 +77,15 @@ class Comparison:
     not_compared: list[dict[str, Any]]  # side, seq, why
     output_differs: bool | None  # the final output; None where one of the runs has none
     failures: dict[str, dict[str, Any] | None]  # why the left one failed, and the right one: error, where, causes
-    _children: Callable[[], dict[str, list[str]]] = field(repr=False)
+    _children: Callable[[], list[Child]] = field(repr=False)
 
     @property
     def identical(self) -> bool | None:
-        """Say whether nothing differs."""
-        return False if self.deviations else None if self.not_compared else True
+        """Say whether nothing differs, nor in the runs of Pythons that the two started."""
+        if self.deviations:
+            return False
+        inside = {child.identical for child in self.children}
+        return False if False in inside else None if self.not_compared or None in inside else True
 
     @property
     def first(self) -> Deviation | None:
@@ -89,17 +93,25 @@ class Comparison:
         return self.deviations[0] if self.deviations else None
 
     @cached_property
-    def children(self) -> dict[str, list[str]]:
-        """Return the runs of Pythons that each one started: runs of their own, and not compared."""
+    def children(self) -> list[Child]:
+        """Return what the runs of Pythons that the two started differ in: compared when it is asked for."""
         return self._children()
 
-    def only(self, deviations: list[Deviation]) -> Comparison:
-        """Return the same with some of the deviations alone."""
-        return replace(self, deviations=deviations, headline=_headline(deviations))
+    def only(self, is_wanted: Callable[[Deviation], bool]) -> Comparison:
+        """Return the same with some of the deviations alone, in the runs of Pythons too."""
+        deviations = [one for one in self.deviations if is_wanted(one)]
+
+        def children() -> list[Child]:
+            return [
+                child if child.compared is None else replace(child, compared=child.compared.only(is_wanted))
+                for child in self.children
+            ]
+
+        return replace(self, deviations=deviations, headline=_headline(deviations), _children=children)
 
     def __bool__(self) -> bool:
         """Say whether anything differs."""
-        return bool(self.deviations)
+        return self.identical is False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape of `playhead diff`."""
@@ -114,18 +126,26 @@ class Comparison:
             "metrics": self.metrics,
             "config": [change.as_dict() for change in self.config],
             "not_compared": self.not_compared,
-            "children": self.children,
+            "children": [child.as_dict() for child in self.children],
         }
         return found if self.durations is None else {**found, "durations": self.durations}
 
 
-def compare(left: Recorded, right: Recorded, options: Options | None = None) -> Comparison:
-    """Compare two runs. NotComparable where one cannot be read to its end, or has no beginning."""
+def compare(
+    left: Recorded,
+    right: Recorded,
+    options: Options | None = None,
+    children: Callable[[], list[Child]] = list,
+) -> Comparison:
+    """Compare two runs. NotComparable where one cannot be read to its end, or has no beginning.
+
+    `children` compares the runs of Pythons that the two started.
+    """
     options = options or Options()
     ones = Source(left, "left", options), Source(right, "right", options)
     # From the same side, whichever is named first: so that both ways round say the same.
     turned = ones[0].order > ones[1].order
-    return _Comparing(ones[::-1] if turned else ones, options, turned).compared()
+    return _Comparing(ones[::-1] if turned else ones, options, turned).compared(children)
 
 
 class _Comparing:
@@ -135,7 +155,7 @@ class _Comparing:
         self._left, self._right = ones
         self._options, self._turned = options, turned
 
-    def compared(self) -> Comparison:
+    def compared(self, children: Callable[[], list[Child]]) -> Comparison:
         left, right = self._left, self._right
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
@@ -144,6 +164,8 @@ class _Comparing:
             for side in (left.side, right.side):
                 side.leave_out(side.later)
         other_policy = left.setting.policy != right.setting.policy  # which asks about more than the other one does
+        for side in (left.side, right.side) if other_policy else ():
+            side.leave_rules()
         if other_policy and not (left.side.checks and right.side.checks):
             self._leave_unheeded()
         Pairing(
@@ -170,7 +192,7 @@ class _Comparing:
             config=[
                 one
                 for one in self._seen(differing(left.setting.found(), right.setting.found()))
-                if not first.is_ignored(one.path)
+                if not first.volatile.is_ignored(one.path)
             ],
             durations=self._durations() if self._options.durations else None,
             not_compared=[
@@ -178,7 +200,7 @@ class _Comparing:
             ],
             output_differs=_output_differs(left.side, right.side),
             failures={"left": first.failure(), "right": second.failure()},
-            _children=lambda: {one.name: one.recorded.children() for one in (first, second)},
+            _children=children,
         )
         for one in (first, second):
             one.side.let_go()
@@ -193,12 +215,43 @@ class _Comparing:
             if node.mate is None:
                 inside = node.parent is not None and node.parent.mate is None
                 yield Difference("removed", node, None, "follows" if inside else None)
-            elif (found := _difference(node, node.mate)) is not None:
+            elif (found := self._difference(node, node.mate)) is not None:
                 yield found
         for node in self._right.side.nodes:
             if node.mate is None:
                 inside = node.parent is not None and node.parent.mate is None
                 yield Difference("added", None, node, "follows" if inside else None)
+
+    def _difference(self, left: Node, right: Node) -> Difference | None:
+        lost = left.lost + right.lost  # nobody can tell whether that is the same: the comparison says so, and no more
+        same_question = "question" in lost or self._asks_the_same(left, right)
+        same_answer = left.answer == right.answer or "answer" in lost
+        apart = left.parent is not None and left.parent.mate is not right.parent
+        cause = None
+        if not same_question:
+            cause = "input_changed"
+        elif not self._ended_the_same(left, right):
+            cause = "status_changed"
+        elif not same_answer:
+            cause = "output_changed"
+        if left.moved or apart:
+            if not left.moved:
+                left.moved = right.moved = "wrapper"
+            follows = left.moved == "wrapper" and cause is None
+            return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
+        return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
+
+    def _asks_the_same(self, left: Node, right: Node) -> bool:
+        if left.question == right.question:
+            return True
+        if left.kind != right.kind or left.name != right.name:
+            return False
+        means = self._left.meaning(left)
+        return means is not None and bool(means == self._right.meaning(right))
+
+    def _ended_the_same(self, left: Node, right: Node) -> bool:
+        fields = ("/status", "/outcome") if left.kind == "http" else ("/status",)
+        return left.status == right.status or any(map(self._left.volatile.is_ignored, fields))
 
     def _told(self, one: Difference) -> Deviation:
         left, right, kind = one.left, one.right, one.type
@@ -229,7 +282,7 @@ class _Comparing:
         asked = changes(self._left.asked(one.left), self._right.asked(one.right)) if known else []
         heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
         if "answer" in lost:
-            heard = [{"status": node.status} for node in (one.left, one.right)]
+            heard = [self._left.volatile.ignored({"status": node.status}) for node in (one.left, one.right)]
         return self._seen(asked + changes(*heard))
 
     def _words(self, one: Difference) -> tuple[str, str]:
@@ -244,7 +297,7 @@ class _Comparing:
         """Compare what the programs wrote to their outputs; of stderr without the lines of tracebacks."""
         left, right = (one.side for one in ((self._right, self._left) if self._turned else (self._left, self._right)))
         found: list[Deviation] = []
-        compared = left.launched == right.launched and "text" in self._left.ignored({"text": ""})
+        compared = left.launched == right.launched and not self._left.volatile.is_ignored("/text")
         for stream in sorted({*left.outputs, *right.outputs}) if compared else ():
             texts = [b"".join(text for _, text in side.outputs.get(stream, ())) for side in (left, right)]
             if stream == "stderr":
@@ -280,27 +333,6 @@ class _Comparing:
             if (told := duration_diff(*ones)) is not None:
                 found.append(told)
         return found
-
-
-def _difference(left: Node, right: Node) -> Difference | None:
-    lost = left.lost + right.lost  # nobody can tell whether that is the same: the comparison says so, and no more
-    same_question = left.question == right.question or "question" in lost
-    same_answer = left.answer == right.answer or "answer" in lost
-    same_status = left.status == right.status
-    apart = left.parent is not None and left.parent.mate is not right.parent
-    cause = None
-    if not same_question:
-        cause = "input_changed"
-    elif not same_status:
-        cause = "status_changed"
-    elif not same_answer:
-        cause = "output_changed"
-    if left.moved or apart:
-        if not left.moved:
-            left.moved = right.moved = "wrapper"
-        follows = left.moved == "wrapper" and cause is None
-        return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
-    return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
 
 
 def _headline(deviations: list[Deviation]) -> Deviation | None:

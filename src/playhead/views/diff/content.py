@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 
 from playhead.event.keys import ASKED
-from playhead.event.kinds import CALLS
 from playhead.event.resolve import has_references
+from playhead.views.aside import UNASKED, said
 from playhead.views.aside import asked as asked_of_model
-from playhead.views.aside import said
 from playhead.views.difference import encoded
+from playhead.views.points import mapping
 
 Data = dict[str, Any]
 ResolveValue = Callable[[Any], Any]
@@ -26,6 +26,13 @@ ResolveValue = Callable[[Any], Any]
 _ENVELOPE = ("intent", "payload", "metadata")  # of a request: the rest are its ids and its time
 # What of an event is the question, and what of one is the answer; a kind that is in neither asks with all it has.
 _QUESTION: dict[str, tuple[str, ...]] = {
+    "run.started": ("input",),
+    "model.invoked": ("model", "operation", "request"),
+    "tool.called": ("name", "input"),
+    "mcp.requested": ("method", "from_server", "params"),
+    "http.sent": ("method", "url", "body"),
+    "process.started": ("argv", "shell", "stdin", "options"),
+    "artifact.created": ("name", "role"),
     "step.started": ("name", "attributes", "input"),
     "policy.checked": ("capability", "resource"),
     "note.added": ("text", "data"),
@@ -42,8 +49,9 @@ _ANSWER: dict[str, tuple[str, ...]] = {
     "model.responded": ("status", "response", "finish", "error"),
     "policy.checked": ("decision", "rule", "reason"),  # the mode is of the setting
     "artifact.created": ("digest",),
-    "ci.reported": ("result", "test"),
+    "ci.reported": ("result", "counts", "tests", "test"),
 }
+REFINED = ("model.responded", "ci.reported")  # of whose answers a part is left out: see `heard`
 # Where a question has the name of what is asked for, which a renamed one has not in common.
 _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
 _NAMES = ("name", "model", "method", "operation")  # of what is asked
@@ -60,6 +68,11 @@ def folder_of(started: Data) -> str:
     return f"{folder.rstrip('/')}/" if isinstance(folder, str) and folder.strip("/") else ""
 
 
+def asking(kind: str) -> Sequence[str] | None:
+    """Return the fields that a question of this kind may have; None where these are all that its event has."""
+    return _QUESTION.get(kind)
+
+
 def question(kind: str, data: Data, folder: str = "") -> Data:
     """Return what an event that opens a span, or stands alone, asks, by the names of its fields.
 
@@ -67,12 +80,15 @@ def question(kind: str, data: Data, folder: str = "") -> Data:
     """
     if kind == "run.started":
         return {} if data.get("input") is None else {"input": _envelope(data["input"], data)}
-    if kind in CALLS:
-        return _call(kind, data)
+    if kind == "mcp.requested":
+        name, (from_server, params) = ASKED[kind](data)
+        return {"method": name, "from_server": from_server, "params": params}
     if kind == "artifact.created":
         return {"name": data.get("given") or _NUMBERED.sub("", str(data.get("name"))), "role": data.get("role")}
     fields = _QUESTION.get(kind)
     found = dict(data) if fields is None else {name: data[name] for name in fields if name in data}
+    if kind == "model.invoked" and "http" in data and isinstance(request := data.get("request"), dict):
+        found["request"] = {name: value for name, value in request.items() if name not in UNASKED}
     if kind == "policy.checked" and isinstance(resource := data.get("resource"), str):
         found["resource"] = resource.removeprefix(folder)
     if kind == "step.started" and data.get("adopts"):
@@ -100,7 +116,16 @@ def answer(kind: str, data: Data) -> Data:
 
 
 def heard(kind: str, found: Data) -> Data:
-    """Return an answer without what it says of itself; its references must be resolved."""
+    """Return an answer without what it says of itself; its references must be resolved.
+
+    Of the tests of a suite that is how each ended, by its name.
+    """
+    if kind == "ci.reported" and isinstance(found.get("tests"), list):
+        ended: dict[str, list[str]] = {}
+        for test in filter(None, map(mapping, found["tests"])):
+            name = "::".join(str(test[field]) for field in ("classname", "name") if test.get(field))
+            ended.setdefault(name, []).append(str(test.get("status")))
+        return {**found, "tests": {name: ", ".join(told) for name, told in ended.items()}}
     if kind != "model.responded" or found.get("response") is None:
         return found
     return {**found, "response": said({"response": found["response"]})["response"]}
@@ -149,22 +174,6 @@ def _encoded(value: Any) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:  # nested too deeply for it
         return encoded(value)
-
-
-def _call(kind: str, data: Data) -> Data:
-    """Return what a call asks, under the names that its fields have in the record."""
-    match kind:
-        case "model.invoked":
-            return {name: data[name] for name in ("model", "operation", "request") if name in data}
-        case "tool.called":
-            return {name: data[name] for name in ("name", "input") if name in data}
-        case "http.sent":
-            return {name: data[name] for name in ("method", "url", "body") if name in data}
-        case "process.started":
-            return {name: data[name] for name in ("argv", "shell", "stdin", "options") if name in data}
-        case _:
-            name, (from_server, params) = ASKED[kind](data)
-            return {"method": name, "from_server": from_server, "params": params}
 
 
 def _envelope(request: Any, data: Data) -> Any:

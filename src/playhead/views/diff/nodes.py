@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from playhead.errors import MissingContent
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, COMMITS, OPENING_TO_CLOSING, TREE_CHANGED, UNSEEN
 from playhead.views.diff import content
 from playhead.views.diff.content import ResolveValue
+from playhead.views.diff.volatile import Volatile
 from playhead.views.imported import is_imported
 from playhead.views.points import mapping, written
 from playhead.views.spans import SpanView
@@ -40,12 +43,13 @@ WATCHED = frozenset(
     }
 )
 _MADE = frozenset({"run", "step", "artifact.created", "note.added", "output.written"})  # by the agent itself
-_REPLAYS = ("exact", "model", "fork", "step", "resume")
+REPLAYS = ("exact", "model", "fork", "step", "resume")
 
 
 _NOUNS = {kind: kind.partition(".")[0] for kind in OPENING_TO_CLOSING}
 _NAMED = frozenset({"run", "step", "tool"})  # whose name is a field
 Once = Callable[[str, str], str]
+_NO_ANSWER = content.digest({})
 _NOTHING: list[Any] = []  # to be replaced, never to be added to
 
 
@@ -69,7 +73,7 @@ class Node:
         self.status = "point" if noun is None else "open"
         self.duration_us: int | None = None
         self.question: Any = None  # the same for the same question
-        self.answer: bytes = b""
+        self.answer: bytes = _NO_ANSWER
         self.parent: Node | None = None
         self.children: list[Node] = _NOTHING  # most have none
         self.effects: list[tuple[str, str, int]] = _NOTHING  # that happened right in it: which, lane, when
@@ -115,6 +119,7 @@ class Side:
     first_us: int = 0
     ended_us: int = 0
     problems: list[tuple[int, str]] = field(default_factory=list)  # events that cannot be compared, and why
+    decisions: list[tuple[Node, bytes]] = field(default_factory=list)  # each check, and what came of it alone
     checks: list[Node] = field(default_factory=list)  # that the policy made of its own accord, about what was done
     stops: list[Node] = field(default_factory=list)  # those of them that kept something from being done
     later: list[Node] = field(default_factory=list)  # that came after the end, such as results of CI
@@ -133,33 +138,40 @@ class Side:
         stops = {id(node) for node in self.stops}
         return [node for node in self.checks if node.mate is None and id(node) not in stops]
 
+    def leave_rules(self) -> None:
+        """Compare of what was checked the decision alone, and not by which rule: those are of another policy."""
+        for node, decision in self.decisions:
+            node.answer = decision
+
     def let_go(self) -> None:
         """Keep no node that nobody else has: from here on they know what they are in, and not what is in them."""
         for node in self.nodes:
             node.children, node.mate = _NOTHING, None  # no circles, which only the garbage collector would find
-        self.nodes = []
+        self.nodes, self.decisions = [], []
 
 
 Watch = Callable[[Event], None]
 
 
-def side_of(
-    events: Iterable[Event], resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None = None
-) -> Side:
+def side_of(events: Iterable[Event], resolve: ResolveValue, watch: Watch, volatile: Volatile) -> Side:
     """Read a run.
 
-    `resolve` gives a value as it was, `watch` is shown what is WATCHED, `ignored` takes out of an answer what is not
-    to be compared.
+    `resolve` gives a value as it was, `watch` is shown what is WATCHED, `volatile` is what is not to be compared.
     """
-    return _Reading(resolve, watch, ignored).read(events)
+    return _Reading(resolve, watch, volatile).read(events)
+
+
+def meaning(event: Event, asked: dict[str, Any]) -> Any:
+    """Return what a question is known by where not all of it is compared: what is left of it."""
+    return event.kind, content.digest(asked)
 
 
 class _Reading:
     """Take the events of one run in order."""
 
-    def __init__(self, resolve: ResolveValue, watch: Watch, ignored: Callable[[Any], Any] | None) -> None:
+    def __init__(self, resolve: ResolveValue, watch: Watch, volatile: Volatile) -> None:
         self._side = Side()
-        self._resolve, self._watch, self._ignored = resolve, watch, ignored
+        self._resolve, self._watch, self._volatile = resolve, watch, volatile
         texts: dict[str, str] = {}
         self._once = texts.setdefault  # of few names there are many nodes, which need not have each their own
         self._known: dict[str, Node] = {}
@@ -220,7 +232,7 @@ class _Reading:
             side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             side.folder = content.folder_of(data)
             origin = mapping(data.get("origin"))
-            side.replay = origin.get("mode") in _REPLAYS
+            side.replay = origin.get("mode") in REPLAYS
             side.launched = data.get("agent") is None and data.get("entrypoint") is not None
             side.imported = is_imported(data)
             side.root = self._node(event)
@@ -243,10 +255,8 @@ class _Reading:
         if not opens:
             self._answer_of(node, event)
         self._side.nodes.append(node)
-        if event.kind == "policy.checked" and event.data.get("by") == "policy":
-            self._side.checks.append(node)
-            if event.data.get("decision") != "allow" and event.data.get("mode") == "enforce":
-                self._side.stops.append(node)
+        if event.kind == "policy.checked":
+            self._decided(node, event.data)
         if event.parent is not None:
             node.parent = self._known.get(event.parent)
             if node.parent is None:
@@ -259,7 +269,19 @@ class _Reading:
             self._open[event.span] = node
         return node
 
+    def _decided(self, node: Node, data: dict[str, Any]) -> None:
+        side = self._side
+        decision = self._volatile.ignored({"decision": data.get("decision")})
+        side.decisions.append((node, content.digest(decision)))
+        if data.get("by") == "policy" and data.get("asked") != "agent":
+            side.checks.append(node)
+            if data.get("decision") != "allow" and data.get("mode") == "enforce":
+                side.stops.append(node)
+
     def _asked(self, event: Event) -> Any:
+        if self._volatile.concerns(event):
+            whole = msgspec.structs.replace(event, data=self._resolved(event.seq, event.data))
+            return meaning(event, self._volatile.asked(whole, self._side.folder))
         if event.key is not None:
             return event.key
         return event.kind, self._digest(event.seq, content.question(event.kind, event.data, self._side.folder))
@@ -283,9 +305,9 @@ class _Reading:
 
     def _answer(self, event: Event) -> bytes:
         found = content.answer(event.kind, event.data)
-        if event.kind == "model.responded" or self._ignored is not None:
+        if event.kind in content.REFINED or self._volatile.ignores:
             found = content.heard(event.kind, self._resolved(event.seq, found))
-        return self._digest(event.seq, found if self._ignored is None else self._ignored(found))
+        return self._digest(event.seq, self._volatile.ignored(found))
 
     def _count(self, data: dict[str, Any]) -> None:
         usage = mapping(data.get("usage"))

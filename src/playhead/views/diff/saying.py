@@ -29,16 +29,19 @@ def said_of(opening: Event, closing: Event | None, resolve: Resolve) -> tuple[st
 
 
 def outcome_of(
-    identical: bool | None, output_differs: bool | None, failures: dict[str, dict[str, Any] | None]
+    identical: bool | None, output_differs: bool | None, failures: dict[str, dict[str, Any] | None], deviates: bool
 ) -> tuple[str, str, str]:
     """Say in a few words what a comparison found: `ok`, `bad` or `warn`, in short, and what there is to add.
 
-    What could not be compared is never said to be the same.
+    What could not be compared is never said to be the same. `deviates` where the two runs themselves differ, and not
+    only those of Pythons that they started.
     """
     if identical is None:
         return "warn", "could not tell", ": nothing differs of what could be compared"
     if identical:
         return "ok", "no difference", " in what the two runs did and were answered"
+    if not deviates:
+        return "bad", "no difference in the two runs themselves", ", but in those of Pythons that they started"
     if output_differs is None:
         return "warn", "the final output cannot be compared", ": that of one of the runs is not there"
     left, right = (mapping(failures.get(side)).get("error") for side in ("left", "right"))

@@ -45,6 +45,9 @@ class Setting:
         self._started: dict[str, Any] = {}
         self._folder = ""  # in which the run began, with a slash
         self._models: dict[str, None] = {}
+        self._providers: dict[str, None] = {}
+        self._answering: dict[str, None] = {}  # models that answered in place of those that were asked for
+        self._open: dict[str | None, Any] = {}  # by span, which model was asked for
         self._prompts: dict[str, None] = {}
         self._tools: dict[str, None] = {}
         self._parameters: dict[str, list[Any]] = {}
@@ -64,6 +67,11 @@ class Setting:
                 self._started["agent"] = data.get("agent") or self._started.get("agent")
             case "model.invoked":
                 self._asked(data)
+                self._open[event.span] = data.get("model")
+            case "model.responded":
+                asked, answered = self._open.pop(event.span, None), data.get("model")
+                if isinstance(answered, str) and answered != asked:
+                    self._answering.setdefault(answered)
             case "effect.observed":
                 what, target = str(data.get("what")), self._named(str(data.get("target")))
                 if what != "process.signalled":  # by a number that is another one each time
@@ -84,7 +92,9 @@ class Setting:
         """Return what was collected; what is empty is left out."""
         everything = {
             **self._started,
+            "providers": sorted(self._providers),
             "models": sorted(self._models),
+            "models_that_answered": sorted(self._answering),
             "parameters": {name: sorted(values, key=repr) for name, values in sorted(self._parameters.items())},
             "system_prompts": sorted(self._prompts),
             "tools_offered": sorted(self._tools),
@@ -117,16 +127,17 @@ class Setting:
         }
 
     def _asked(self, data: dict[str, Any]) -> None:
-        if isinstance(data.get("model"), str):
-            self._models.setdefault(data["model"])
+        for name, known in (("provider", self._providers), ("model", self._models)):
+            if isinstance(data.get(name), str):
+                known.setdefault(data[name])
         request = data.get("request")
         if isinstance(request, dict) and next(iter(request), "").startswith("$"):
             request = self._value(request)
         request = mapping(request)
         for name, value in self._parameters_of(request):
-            known = self._parameters.setdefault(name, [])
-            if value not in known and len(known) < _limits.DIFFERENCE_CHANGES_MAX:
-                known.append(value)
+            values = self._parameters.setdefault(name, [])
+            if value not in values and len(values) < _limits.DIFFERENCE_CHANGES_MAX:
+                values.append(value)
         for text in self._system(request):
             self._prompts.setdefault(text)
         for name in _TOOLS:

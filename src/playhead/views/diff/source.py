@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead import _limits
-from playhead.errors import BrokenLine, MissingContent, NotComparable, UsageError
+from playhead.errors import BrokenLine, MissingContent, NotComparable
 from playhead.event.envelope import Event
-from playhead.event.keys import ASKED
 from playhead.event.normalise import Normalisers
 from playhead.views import answers, last_words, text
 from playhead.views.diff import content
-from playhead.views.diff.nodes import Node, side_of
+from playhead.views.diff.nodes import Node, meaning, side_of
 from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
+from playhead.views.diff.volatile import Volatile
 from playhead.views.facts import Facts
 from playhead.views.points import mapping
 from playhead.views.prices import Prices
@@ -31,7 +31,6 @@ class Recorded:
     events: Callable[[], Iterable[Event]]
     event: Callable[[int], Event]
     value: Callable[[Any], Any]
-    children: Callable[[], list[str]] = list  # the runs of Pythons that its program started
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Source:
 
     def __init__(self, recorded: Recorded, name: str, options: Options) -> None:
         self.recorded, self.name = recorded, name
-        self._paths = [_steps(path) for path in options.ignore]
-        self._normalisers = options.normalisers or Normalisers(registered=False)
+        self.volatile = Volatile(options.ignore, options.normalisers)
+        self._meanings: dict[int, Any] = {}
         self.setting = Setting(recorded.value)
         self._facts, self._prices = Facts(self._readable), options.prices
         try:
-            self.side = side_of(recorded.events(), recorded.value, self._watch, self.ignored if self._paths else None)
+            self.side = side_of(recorded.events(), recorded.value, self._watch, self.volatile)
         except BrokenLine as problem:
             raise NotComparable(f"the {name} run cannot be read to its end: {problem.message}") from problem
         if self.side.root is None:
@@ -108,40 +107,20 @@ class Source:
         """Return by what two runs are put in an order that does not depend on how they are named: the older first."""
         return self.side.time, self.side.head, self.side.run
 
-    def ignored(self, value: Any) -> Any:
-        """Return a value without what is not to be compared."""
-        for path in self._paths:
-            value = content.without(value, path)
-        return value
-
-    def is_ignored(self, pointer: str) -> bool:
-        """Say whether a difference is at a place that is not to be compared."""
-        return any(content.covers(path, pointer) for path in self._paths)
-
     def meaning(self, node: Node) -> Any:
-        """Return a question without ids, and without what the user calls volatile; None where that leaves all of it."""
-        if node.kind != "model" and not self._paths and not self._normalisers:
+        """Return what is left of a question to a model without the ids of its provider; None for any other one."""
+        if node.kind != "model":
             return None
-        event = self._event(node.seq)
-        if event is None:
-            return None
-        found: Any = content.meant(event.kind, self._question(event))
-        if self._normalisers and event.kind in ASKED:
-            name, value = ASKED[event.kind](event.data)
-            if self._normalisers.concerned(event.kind, name):
-                return node.kind, content.digest([name, self._normalisers.normalised(event.kind, name, value)])
-        return node.kind, content.digest(self.ignored(found))
+        if node.seq not in self._meanings:
+            event = self._event(node.seq)
+            found = None if event is None else meaning(event, self.volatile.asked(event, self.side.folder))
+            self._meanings[node.seq] = found
+        return self._meanings[node.seq]
 
     def nameless(self, node: Node) -> Any:
         """Return what is left of a question without its name."""
-        event = self._event(node.seq)
-        if event is None:
-            return None
-        rest = content.nameless(node.kind, self._question(event))
-        return None if rest is None else content.digest(self.ignored(rest))
-
-    def _question(self, event: Event) -> dict[str, Any]:
-        return content.question(event.kind, event.data, self.side.folder)
+        rest = content.nameless(node.kind, self.asked(node))
+        return None if rest is None else content.digest(rest)
 
     def values(self, node: Node) -> dict[str, Hashable]:
         """Return the single values of a question, without names of what is asked."""
@@ -153,20 +132,17 @@ class Source:
     def asked(self, node: Node) -> dict[str, Any]:
         """Return the question of a node, field by field."""
         event = self._event(node.seq)
-        if event is None:
-            return {}
-        found: dict[str, Any] = self.ignored(content.meant(event.kind, self._question(event)))
-        return found
+        return {} if event is None else self.volatile.asked(event, self.side.folder)
 
     def answered(self, node: Node) -> dict[str, Any]:
         """Return the answer to it."""
         event = self._event(node.seq if node.status == "point" else node.end_seq)
-        if event is None:
-            return {"status": node.status}
-        found = content.heard(event.kind, content.answer(event.kind, event.data))
-        if event.kind == "artifact.created" and "content" in event.data:
-            found["content"] = event.data["content"]
-        left: dict[str, Any] = self.ignored(found)
+        found: dict[str, Any] = {"status": node.status}
+        if event is not None:
+            found = content.heard(event.kind, content.answer(event.kind, event.data))
+            if event.kind == "artifact.created" and "content" in event.data:
+                found["content"] = event.data["content"]
+        left: dict[str, Any] = self.volatile.ignored(found)
         return left
 
     def said(self, node: Node) -> tuple[str, str]:
@@ -192,12 +168,3 @@ class Source:
         self.setting.take(event)
         if event.kind in _BILLED:
             self._facts.take(event)
-
-
-def _steps(path: str) -> list[str]:
-    if not path.startswith("/") or path == "/":
-        raise UsageError(
-            f"not a path: {path!r}",
-            hint="Write a JSON pointer as the diff shows it, such as /output/time or /request/*.",
-        )
-    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]

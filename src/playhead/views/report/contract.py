@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views.audit.findings import SEVERITIES
 from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
 
 FORMAT = "playhead-report/1"
+_SEVERITIES = {name: place for place, name in enumerate(SEVERITIES)}
 
 
 @dataclass
@@ -22,7 +24,8 @@ class ReportedRun:
     verify: dict[str, Any]  # as `playhead verify --json`
     metrics: dict[str, Any]  # as `playhead stats RUN --json`
     lines: list[str]  # as sealed, without their newline
-    lines_left_out: int
+    lines_left_out: int  # after those
+    lines_at_end: list[str]  # after those that are left out
 
 
 @dataclass
@@ -67,7 +70,8 @@ def silent(run: ReportedRun) -> int:
 
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found."""
-    _, head, rest = outcome_of(diff.get("identical"), diff.get("output_differs"), mapping(diff.get("failures")))
+    failed = mapping(diff.get("failures"))
+    _, head, rest = outcome_of(diff.get("identical"), diff.get("output_differs"), failed, bool(diff.get("deviations")))
     return head + rest
 
 
@@ -83,11 +87,33 @@ def said(deviation: dict[str, Any]) -> str:
     return f"({asked})" * bool(asked) + f" → {answered}" * bool(answered)
 
 
-def children_told(children: dict[str, list[str]]) -> str:
-    """Say how many runs of Pythons each side started: those are runs of their own. Nothing where there are none."""
-    found = {side: len(ids) for side, ids in children.items() if ids}
-    counts = " and ".join(f"{count:,} on the {side}" for side, count in found.items())
-    return f"runs of Pythons that these started, {counts}" if counts else ""
+def children_told(diff: dict[str, Any]) -> tuple[str, list[str]]:
+    """Say of the runs of Pythons that the two started how many differ, and which: nothing where there are none."""
+    found = [one for one in diff.get("children") or () if isinstance(one, dict)]
+    differ = [one for one in found if one.get("identical") is False]
+    unknown = [one for one in found if one.get("identical") is None]
+    counts = [f"{len(differ):,} of {len(found):,} differ"] if found else []
+    counts += [f"{len(unknown):,} could not be compared"] if unknown else []
+    return ", ".join(counts), [_child_told(one) for one in (*differ, *unknown)]
+
+
+def _child_told(child: dict[str, Any]) -> str:
+    headline = mapping(child.get("headline"))
+    parts = [f"{headline.get('type')} {headline.get('path')}{said(headline)}"] if headline else []
+    return ": ".join([str(child.get("name")), *parts, *([str(child["why"])] if child.get("why") else [])])
+
+
+def output_changes(diff: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how the final outputs differ."""
+    ends = [one for one in diff.get("deviations") or () if one.get("kind") == "run"]
+    changed = [change for one in ends for change in one.get("changes") or ()]
+    return [change for change in changed if f"{change.get('path') or ''}/".startswith("/output/")]
+
+
+def by_severity(audit: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the findings of an audit, the worst first: where not all are shown, those are."""
+    found = [one for one in audit.get("findings") or () if isinstance(one, dict)]
+    return sorted(found, key=lambda one: _SEVERITIES.get(str(one.get("severity")), len(_SEVERITIES)))
 
 
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:

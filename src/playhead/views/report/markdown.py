@@ -11,15 +11,16 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
 from playhead.views.difference import spelled
-from playhead.views.points import mapping
 from playhead.views.report.contract import (
     Report,
     ReportedRun,
     before,
+    by_severity,
     children_told,
     failures,
     is_replay,
     outcome,
+    output_changes,
     said,
     silent,
     verdict,
@@ -83,6 +84,10 @@ def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
     found = ["", f"### Differences: {outcome(diff)}", ""]
     found += [f"- {side} failed: {_code(_cut(why))}" for side, why in failures(diff)]
+    if output := output_changes(diff):
+        found += [f"- {_change(change)}" for change in output[:_FIELDS_MAX]]
+        if (more := len(output) - _FIELDS_MAX) > 0:
+            found.append(f"- and {text.several(more, 'more field')}")
     headline = diff.get("headline")
     if isinstance(headline, dict):
         found += ["", f"First: {_place(headline)}"] if found[-1] else [f"First: {_place(headline)}"]
@@ -95,8 +100,11 @@ def _diff(diff: dict[str, Any]) -> list[str]:
             why = _m(_cut(one.get("why")))
             found.append(f"- {_m(one.get('side'))}, event {_m(one.get('seq'))}: {why}")
         found += _more(len(missed))
-    if children := children_told(mapping(diff.get("children"))):
-        found += ["", f"Not compared: {children}."]
+    counts, children = children_told(diff)
+    if counts:
+        found += ["", f"Runs of Pythons that these started: {counts}.", ""]
+        found += [f"- {_m(_cut(child))}" for child in children[: _limits.REPORT_ROWS_SHORT]]
+        found += _more(len(children))
     return found
 
 
@@ -168,8 +176,9 @@ def _place(one: dict[str, Any]) -> str:
 def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
     counts = {name: count for name, count in (audit.get("counts") or {}).items() if count}
     told = ", ".join(f"{count:,} {_m(name)}" for name, count in counts.items()) or "nothing was found"
-    found = ["", f"### Audit: {told}", ""]
-    findings = audit.get("findings") or ()
+    findings = by_severity(audit)
+    high = sum(one.get("severity") == _SEVERE[0] for one in findings)
+    found = ["", f"### Audit: {told}{f'; {high:,} of {_SEVERE[0]} severity' if high else ''}", ""]
     worth = [one for one in findings if one.get("severity") in _SEVERE]
     if worth:
         sides = {run: side for run, side in zip(runs, ("left", "right"), strict=False) if len(runs) > 1}

@@ -33,18 +33,34 @@ function sha256(bytes) {
     [a, b, c, d, e, f, g, k].forEach((x, i) => { h[i] = h[i] + x | 0; }); }
   return h.map(x => (x >>> 0).toString(16).padStart(8, "0")).join("");
 }
-function starting(id) { return { seq: 0, before: sha256(utf8("playhead/run/v1\0" + id)) }; }
-// Check lines from where `state` stands, up to `end`; what is wrong with the first that is, or null.
+function starting(id) { return { seq: 0, first: 0, before: sha256(utf8("playhead/run/v1\0" + id)) }; }
+// Check lines, the first of which is event `state.first`, from where `state` stands, up to event `end`; what is wrong
+// with the first that is, or null. What the first one follows is not known where those before it are left out.
 function check(id, lines, state = starting(id), end = lines.length) {
   for (; state.seq < end; state.seq++) {
-    const seq = state.seq, bytes = utf8(lines[seq]), last = String.fromCharCode(...bytes.subarray(-75)), hash = last.slice(9, 73);
+    const seq = state.seq, line = lines[seq - state.first], bytes = utf8(line), last = String.fromCharCode(...bytes.subarray(-75)), hash = last.slice(9, 73);
     if (!/^,"hash":"[0-9a-f]{64}"\}$/.test(last) || sha256(bytes.subarray(0, -75)) !== hash) return { seq, why: "its content is not what was sealed" };
     const tail = String.fromCharCode(...bytes.subarray(-149, -75));
-    if (tail !== ',"prev":"' + state.before + '"') return { seq, why: "it does not follow the event before it" };
-    if (!lines[seq].startsWith('{"v":1,"run":' + JSON.stringify(id) + ',"seq":' + seq + ',')) return { seq, why: "it is not event " + seq + " of this run" };
+    if (state.before !== null && tail !== ',"prev":"' + state.before + '"') return { seq, why: "it does not follow the event before it" };
+    if (!line.startsWith('{"v":1,"run":' + JSON.stringify(id) + ',"seq":' + seq + ',')) return { seq, why: "it is not event " + seq + " of this run" };
     state.before = hash;
   }
   return null;
+}
+// What of a run is in the page, by the numbers of its events: the beginning, and the end where some are left out between.
+function parts(run) {
+  const end = run.lines.length + run.lines_left_out;
+  return [{ lines: run.lines, state: starting(run.id) }, { lines: run.lines_at_end, state: { seq: end, first: end, before: null } }];
+}
+function lineOf(run, seq) { return seq < run.lines.length ? run.lines[seq] : run.lines_at_end[seq - run.lines.length - run.lines_left_out]; }
+function seqsOf(run) { return parts(run).flatMap(part => part.lines.map((_, at) => part.state.first + at)); }
+// Say what is missing of what was there when the page was made; nothing, where that is all there.
+function missing(run) {
+  const { events, head, integrity } = run.verify, count = run.lines.length + run.lines_left_out + run.lines_at_end.length;
+  if (integrity.verdict !== "intact" || !events) return "";
+  if (count < events) return count + " of " + events + " events are in this page: the last ones were taken out of it";
+  const last = lineOf(run, events - 1);
+  return last && last.slice(-66, -2) !== head ? "event " + (events - 1) + " is not the last one that was verified" : "";
 }
 // A text as it is shown: what cannot be seen, or would turn the letters around, is written out.
 function seen(text) { return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e01ef}]/gu,
@@ -57,15 +73,14 @@ function entry(line) {
   const name = [data.name, data.model, data.capability, data.what, data.source].find(one => typeof one === "string") || "";
   return { kind: seen(String(fields.kind)), name: seen(name.length > 80 ? name.slice(0, 79) + "…" : name) };
 }
-function having(lines, text) {
-  const wanted = text.toLowerCase(), found = [];
-  lines.forEach((line, seq) => { if (line.toLowerCase().includes(wanted)) found.push(seq); });
-  return found;
+function having(run, text) {
+  const wanted = text.toLowerCase();
+  return seqsOf(run).filter(seq => lineOf(run, seq).toLowerCase().includes(wanted));
 }
 const AT_ONCE = 200, SHOWN_MAX = 20000, SLICE_MS = 40;
 class Events {
-  constructor(number, lines) {
-    this.number = number; this.lines = lines; this.wanted = lines.map((_, seq) => seq); this.first = 0; this.wrong = -1;
+  constructor(number, run) {
+    this.number = number; this.run = run; this.wanted = seqsOf(run); this.first = 0; this.wrong = -1;
     this.place("earlier").addEventListener("click", () => this.list(this.first - AT_ONCE));
     this.place("later").addEventListener("click", () => this.list(this.first + AT_ONCE));
     let waiting = 0;
@@ -73,7 +88,7 @@ class Events {
     this.list(0);
   }
   place(name) { return document.getElementById(name + "-" + this.number); }
-  filter() { this.wanted = having(this.lines, this.place("filter").value); this.list(0); }
+  filter() { this.wanted = having(this.run, this.place("filter").value); this.list(0); }
   list(first) {
     const total = this.wanted.length;
     this.first = Math.max(0, Math.min(first, total - 1));
@@ -83,19 +98,23 @@ class Events {
     this.place("earlier").disabled = this.first === 0; this.place("later").disabled = this.first + AT_ONCE >= total;
   }
   element(seq) {
-    const one = document.createElement("details"), summary = document.createElement("summary"), told = entry(this.lines[seq]);
+    const one = document.createElement("details"), summary = document.createElement("summary"), told = entry(lineOf(this.run, seq));
     for (const [text, style] of [[seq, "dim"], [told.kind, ""], [told.name, "dim"]]) {
       const part = document.createElement("span"); part.className = style; part.textContent = text; summary.append(part, " "); }
     if (seq === this.wrong) summary.className = "bad";
     one.id = "e" + this.number + "-" + seq; one.append(summary);
     one.addEventListener("toggle", () => { if (one.children.length > 1) return;
-      const line = this.lines[seq], text = document.createElement("pre");
+      const line = lineOf(this.run, seq), text = document.createElement("pre");
       text.textContent = seen(line.length > SHOWN_MAX ? line.slice(0, SHOWN_MAX) + "…" : line); one.append(text); });
     return one;
   }
   show(seq) {
-    if (seq >= this.lines.length) return;
     const id = "e" + this.number + "-" + seq;
+    if (lineOf(this.run, seq) === undefined) {
+      this.place("range").textContent = "the line of event " + seq + " is not in this page";
+      this.place("range").scrollIntoView();
+      return;
+    }
     if (!document.getElementById(id)) {
       if (!this.wanted.includes(seq)) { this.place("filter").value = ""; this.filter(); }
       this.list(this.wanted.indexOf(seq) - 10);
@@ -104,21 +123,34 @@ class Events {
   }
 }
 function begin() {
-  const data = JSON.parse(document.getElementById("data").textContent), all = data.runs.map((run, number) => new Events(number, run.lines));
+  let data;
+  try { data = JSON.parse(document.getElementById("data").textContent); } catch (error) {
+    document.querySelectorAll('[id^="checked-"]').forEach(place => { place.className = "bad";
+      place.textContent = "broken, as this page finds: its data cannot be read (" + error.message + "), so nothing above is confirmed"; });
+    return;
+  }
+  const all = data.runs.map((run, number) => new Events(number, run));
   // In slices: whoever reads need not wait until all is checked.
   data.runs.forEach((run, number) => {
-    const place = document.getElementById("checked-" + number), state = starting(run.id), count = run.lines.length;
+    const place = document.getElementById("checked-" + number), waiting = parts(run).filter(part => part.lines.length);
+    const count = run.lines.length + run.lines_at_end.length;
+    let done = 0;
     const say = (style, text) => { place.className = style; place.textContent = text; };
     const go = () => {
       let wrong = null;
-      for (const until = Date.now() + SLICE_MS; !wrong && state.seq < count && Date.now() < until;)
-        wrong = check(run.id, run.lines, state, Math.min(count, state.seq + 50));
+      for (const until = Date.now() + SLICE_MS; !wrong && waiting.length && Date.now() < until;) {
+        const { lines, state } = waiting[0], before = state.seq, end = state.first + lines.length;
+        wrong = check(run.id, lines, state, Math.min(end, before + 50));
+        done += state.seq - before;
+        if (state.seq === end) waiting.shift();
+      }
       if (wrong) {
         say("bad", "broken, as this page finds: event ");
         const link = document.createElement("a"); link.href = "#e" + number + "-" + wrong.seq; link.textContent = wrong.seq;
         place.append(link, ": " + wrong.why);
         all[number].wrong = wrong.seq; all[number].list(all[number].first);
-      } else if (state.seq < count) { say("dim", "checking: " + state.seq + " of " + count + " lines"); setTimeout(go); }
+      } else if (waiting.length) { say("dim", "checking: " + done + " of " + count + " lines"); setTimeout(go); }
+      else if (missing(run)) say("bad", "broken, as this page finds: " + missing(run));
       else if (count === 0) say("warn", "there is no line to check");
       else say("ok", "this page has checked " + count + " lines: each is as sealed, and follows the one before" +
         (run.lines_left_out ? "; " + run.lines_left_out + " more are not in it" : ""));

@@ -10,7 +10,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, is_replay, silent, verdict
+from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of
 
@@ -184,7 +184,7 @@ def _number(value: Any) -> str:
 
 def _audit(report: Report) -> str:
     audit, sides = report.audit, {run.id: number for number, run in enumerate(report.runs)}
-    findings = [one for one in audit.get("findings") or () if isinstance(one, dict)]
+    findings = by_severity(audit)
     counts = mapping(audit.get("counts"))
     badges = "".join(badge(name, count) for name, count in counts.items() if count)
     several = len(sides) > 1 or any(one.get("run") not in sides for one in findings)

@@ -10,7 +10,7 @@ from playhead.views import prices, text
 from playhead.views.diff.measures import costs_told
 from playhead.views.difference import spelled
 from playhead.views.points import mapping
-from playhead.views.report.contract import before, children_told, failures, outcome, said
+from playhead.views.report.contract import before, children_told, failures, outcome, output_changes, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -31,6 +31,7 @@ def diff_of(diff: dict[str, Any]) -> str:
     found = list(diff.get("deviations") or ())
     parts = [f'<h2 id="diff">Differences</h2><p><b>{e(outcome(diff).capitalize())}.</b></p>']
     parts += [f'<p>{side} failed: <code class="bad">{e(why)}</code></p>' for side, why in failures(diff)]
+    parts += [_change(change) for change in output_changes(diff)[: _limits.REPORT_ROWS_SHORT]]
     if isinstance(headline := diff.get("headline"), dict):
         parts.append(f"<p>First: {_place(headline)}</p>")
     if (first := before(diff)) is not None:
@@ -55,8 +56,15 @@ def _not_compared(diff: dict[str, Any]) -> str:
         for one in found[: _limits.REPORT_FINDINGS_MAX]
     )
     told = f'<h3 class="warn">Not compared: {len(found):,}</h3><table>{rows}</table>' if found else ""
-    children = children_told(mapping(diff.get("children")))
-    return f'{told}<p class="dim">Not compared: {e(children)}.</p>' if children else told
+    return told + _children(diff)
+
+
+def _children(diff: dict[str, Any]) -> str:
+    counts, children = children_told(diff)
+    if not counts:
+        return ""
+    rows = "".join(f"<li>{e(child)}</li>" for child in children[: _limits.REPORT_FINDINGS_MAX])
+    return f"<h3>Runs of Pythons that these started</h3><p>{e(counts.capitalize())}.</p><ul>{rows}</ul>"
 
 
 def _took(metrics: dict[str, Any]) -> str:
