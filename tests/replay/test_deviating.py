@@ -139,3 +139,13 @@ def test_the_programs_traceback_has_its_own_lines_and_the_report_the_rest(projec
     assert "site-packages" not in program
     assert program.rstrip().splitlines()[-1].startswith("playhead.errors.DeviationError: model gpt-5 was asked")
     assert "Today is [-2025-11-14-] {+2026-11-15+}." in report
+
+
+def test_a_check_of_the_agents_own_that_is_gone_is_a_deviation_under_a_policy_too(tmp_path: Path) -> None:
+    program = 'import playhead\nwith playhead.record("agent"):\n    {}\n    print("done")\n'
+    allowed = '[capabilities."repo.write"]\nallow = ["*"]\n[capabilities."process.exec"]\nallow = ["*"]\n'
+    (tmp_path / "playhead.policy.toml").write_text(allowed)
+    recorded = record(tmp_path, program.format('playhead.check("repo.write", resource="a.py")'))
+    recorded.faithful()
+    (tmp_path / "program.py").write_text(program.format("pass"))
+    assert recorded.report()["fidelity"]["verdict"] == "deviated"

@@ -53,7 +53,8 @@ def _asked(event: Event, requests: _Requests) -> Iterator[Asked]:
 def _is_told_by_another(checked: Mapping[str, Any]) -> bool:
     """Say whether what was decided about has an event of its own: what a policy let happen of what Playhead sees."""
     stopped = checked.get("decision") != "allow" and checked.get("mode") == "enforce"
-    return checked.get("by") == "policy" and checked.get("capability") in KNOWN and not stopped
+    of_its_own = checked.get("by") == "policy" and checked.get("asked") != "agent"
+    return of_its_own and checked.get("capability") in KNOWN and not stopped
 
 
 class _Decided:

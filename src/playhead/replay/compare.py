@@ -195,7 +195,10 @@ def _line(event: Event) -> str | None:
     if event.kind in CLOSING and event.kind != "step.finished":
         return None
     if event.kind == "policy.checked" and event.data.get("by") == "policy":
-        return None  # it was asked for whatever was about to be done, which is compared itself
+        if event.data.get("asked") != "agent":
+            return None  # it was asked for whatever was about to be done, which is compared itself
+        asked = [str(event.data.get(name)) for name in ("capability", "resource", "decision")]
+        return f"{event.kind} {' '.join(asked)}"  # the rule may say how much was used by then
     if event.kind == "effect.observed":
         if str(event.data.get("what")).startswith(("process.", "socket.")):
             return None  # which a replay answers, or refuses

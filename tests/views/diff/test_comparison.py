@@ -285,6 +285,29 @@ def test_a_wrapper_that_was_put_around_is_one_addition() -> None:
     assert both_ways(right, left) == [("removed", None, "retry")] + [("moved", "follows", "search")] * 3
 
 
+def conversation(ids: str) -> list[Part]:
+    """Make a loop of a model and a tool, with the ids that a provider gave to the calls of this run."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    parts: list[Part] = []
+    for number in range(3):
+        id, asks = f"call_{ids}{number}", {"name": "f", "arguments": f'{{"i": {number}}}'}
+        said = {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": asks}]}
+        answer = {"id": f"cmpl-{ids}{number}", "object": "chat.completion", "choices": [{"message": said}]}
+        parts += [model({"messages": list(messages)}, answer), tool("f", {"i": number}, number)]
+        messages += [said, {"role": "tool", "tool_call_id": id, "content": str(number)}]
+    return parts
+
+
+def test_new_ids_of_a_provider_do_not_hide_a_renaming_or_a_wrapper() -> None:
+    left, right = run(step("work", *conversation("a"))), run(step("job", *conversation("b")), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "work")]
+    left, body = run(*conversation("a")), conversation("b")
+    one = run(*body[:2], step("w", body[2]), *body[3:], run="run_b")
+    assert both_ways(left, one) == [("added", None, "w"), ("moved", "follows", "gpt-5")]
+    some = run(*body[:2], step("w", *body[2:]), run="run_b")
+    assert [one for one in both_ways(left, some) if one[1] != "follows"] == [("added", None, "w")]
+
+
 def test_a_step_that_was_added_takes_what_is_in_it_along() -> None:
     left = run(tool("a"), tool("b"))
     right = run(tool("a"), step("new", tool("x"), step("deep", tool("y"))), tool("b"), run="run_b")

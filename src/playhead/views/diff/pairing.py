@@ -49,9 +49,19 @@ class Pairing:
         left, right = (side.root for side in self._sides)
         if left is None or right is None:
             return
+        self._mean()
         self._join(left, right)
         self._work()
         self._elsewhere()
+
+    def _mean(self) -> None:
+        """Take a question that only one side has for what it means: what is in a span is known by that, too."""
+        models = [[node for node in side.nodes if node.kind == "model"] for side in self._sides]
+        both = {node.question for node in models[0]} & {node.question for node in models[1]}
+        for nodes, meaning in zip(models, self._meanings, strict=True) if all(models) else ():
+            for node in nodes:
+                if node.question not in both and (found := meaning(node)) is not None:
+                    node.question = found
 
     def _work(self) -> None:
         unseen: tuple[list[Node], list[Node]] = ([], [])
