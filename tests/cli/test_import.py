@@ -173,6 +173,7 @@ def test_below_a_folder_with_runs_it_is_said_that_those_are_elsewhere(
     monkeypatch.chdir(tmp_path / "below")
     Path("x.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
     told = f"playhead: there are no runs here yet. There are runs in {tmp_path}/.playhead: add `--store {tmp_path}/.playhead`."
+    assert ask("log").err.startswith(told)
     assert ask("import", "junit", "x.xml").err.startswith(told)
     assert "there are no runs" not in ask("import", "junit", "x.xml").err
 

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from playhead._api.latest import runs_above
+from playhead._api.latest import runs_above, store_above
 from playhead._api.points_in_time import moment_us
 from playhead.cli.output import Output
 from playhead.store.index import STATUSES, Index
+from playhead.store.layout import runs_dir
 
 _ID = re.compile(r"[0-9a-fA-F]{1,64}")
 FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
@@ -80,3 +81,9 @@ def say_none(root: Path, index: Index, out: Output) -> None:
         out.print(hint)
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")
+
+
+def tell_above(args: argparse.Namespace, root: Path, out: Output) -> None:
+    """Say where there are runs, where this folder has none and no store was named."""
+    if args.store is None and not runs_dir(root).is_dir() and (hint := store_above(root)) is not None:
+        out.warn(f"playhead: there are no runs here yet. {hint}")

@@ -18,13 +18,12 @@ from playhead._api.importing import (
     read_file,
     read_jobs,
 )
-from playhead._api.latest import store_above
 from playhead._api.reading import open_store
 from playhead.cli.arguments import add_shared
+from playhead.cli.filters import tell_above
 from playhead.cli.output import Output
 from playhead.errors import UsageError
 from playhead.store.files import FileStore
-from playhead.store.layout import runs_dir
 from playhead.views import text
 from playhead.views.points import LINKS
 
@@ -126,8 +125,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if settings.load().disabled:
         raise UsageError("PLAYHEAD_DISABLED is set, so nothing is recorded", hint="Unset it and try again.")
     store = open_store(args.store)
-    if args.store is None and not runs_dir(store.root).is_dir() and (hint := store_above(store.root)) is not None:
-        out.warn(f"playhead: there are no runs here yet. {hint}")
+    tell_above(args, store.root, out)
     if args.what == "git":
         return _git(args, store, out)
     return _junit(args, store, out) if args.what == "junit" else _actions(args, store, out)

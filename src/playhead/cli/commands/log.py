@@ -10,6 +10,7 @@ from playhead import _limits
 from playhead._api.points_in_time import moment_us
 from playhead._api.reading import load, open_store
 from playhead._api.stream import stream
+from playhead.cli.filters import tell_above
 from playhead.cli.output import Output
 from playhead.errors import UsageError
 from playhead.views import text
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _link(args, repo, out)
     since_us = 0 if args.since is None else moment_us(args.since)
     store = open_store(args.store)
+    tell_above(args, store.root, out)
     found = stream(store, repo, since_us=since_us, limit=args.limit)
     if out.json:
         out.emit(found)
