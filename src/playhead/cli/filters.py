@@ -11,7 +11,7 @@ from playhead._api.latest import runs_above, store_above
 from playhead._api.points_in_time import moment_us
 from playhead.cli.output import Output
 from playhead.store.index import STATUSES, Index
-from playhead.store.layout import runs_dir
+from playhead.store.layout import is_store
 
 _ID = re.compile(r"[0-9a-fA-F]{1,64}")
 FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
@@ -85,5 +85,5 @@ def say_none(root: Path, index: Index, out: Output) -> None:
 
 def tell_above(args: argparse.Namespace, root: Path, out: Output) -> None:
     """Say where there are runs, where this folder has none and no store was named."""
-    if args.store is None and not runs_dir(root).is_dir() and (hint := store_above(root)) is not None:
+    if args.store is None and not is_store(root) and (hint := store_above(root)) is not None:
         out.warn(f"playhead: there are no runs here yet. {hint}")
