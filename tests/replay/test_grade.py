@@ -44,6 +44,14 @@ def test_a_recording_whose_own_replay_differs_is_not_replayable(tmp_path: Path) 
     assert "self_replay_differs" in refused.stderr
 
 
+def test_results_that_were_imported_later_are_no_part_of_what_the_program_did(tmp_path: Path) -> None:
+    recorded = record(tmp_path, "print('done')")
+    (tmp_path / "results.xml").write_text('<testsuite name="all"><testcase name="one"/></testsuite>')
+    assert playhead(tmp_path, "import", "junit", "results.xml", "--run", recorded.run).returncode == 0
+    recorded.faithful()
+    assert playhead(tmp_path, "grade", recorded.run).returncode == 0
+
+
 HIDDEN = """
 import os, sys
 class Moment(__import__("ctypes").Structure):

@@ -81,9 +81,14 @@ def told(events: Iterable[Event], here: Callable[[Event], Event] = lambda event:
     root: str | None = None
     program: str | None = None  # the span of the program itself, where a launcher has started it
     entry: Any = None
+    ended = False
     for unchanged in events:
         event = here(unchanged)
         data = event.data
+        if event.kind in ("run.finished", "run.reopened"):
+            ended = event.kind == "run.finished"
+        elif ended and event.kind == "artifact.created":
+            continue  # imported results of tests: the program did not make it
         if event.kind == "run.started" and root is None:
             root, entry = event.span, (unchanged.data.get("entrypoint") or {}).get("argv")
         if event.kind == "step.started" and data.get("inferred"):
