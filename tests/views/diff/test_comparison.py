@@ -308,6 +308,67 @@ def test_new_ids_of_a_provider_do_not_hide_a_renaming_or_a_wrapper() -> None:
     assert [one for one in both_ways(left, some) if one[1] != "follows"] == [("added", None, "w")]
 
 
+A_FEW = [tool(f"tool {at}", at, at) for at in range(6)]
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_another_answer_is_an_origin_too_where_a_span_was_put_around_or_taken_away(around: bool) -> None:
+    bare = run(*A_FEW)
+    other = [*A_FEW[:3], tool(A_FEW[3].data["name"], A_FEW[3].data["input"], "other"), *A_FEW[4:]]
+    inside = run(*other[:2], step("round", *other[2:5]), *other[5:], run="run_b")
+    found = diffed(bare, inside) if around else diffed(inside, bare)
+    assert [(one.cause, one.name) for one in found.deviations if one.cause != "follows"] == [
+        (None, "round"),
+        ("output_changed", A_FEW[3].data["name"]),
+    ]
+    assert [one.name for one in found.deviations if one.deviation_point] == ["round"]
+
+
+@pytest.mark.parametrize("ids", [("run_a", "run_b"), ("run_b", "run_a")])
+def test_what_moved_out_of_a_span_does_not_explain_that_the_span_is_gone(ids: tuple[str, str]) -> None:
+    one, two, three, four = A_FEW[:4]
+    left = run(one, two, step("round", three, four), run=ids[0])
+    found = diffed(left, run(three, one, two, four, run=ids[1]))
+    assert [(change.type, change.cause) for change in found.deviations if change.name == "round"] == [("removed", None)]
+    assert found.headline is not None
+    assert found.headline.name == "round"
+
+
+def test_a_renamed_step_is_recognised_where_something_in_it_was_answered_otherwise() -> None:
+    other = [*A_FEW[:3], tool(A_FEW[3].data["name"], A_FEW[3].data["input"], "other"), *A_FEW[4:]]
+    found = diffed(run(step("plan", *A_FEW)), run(step("think", *other), run="run_b"))
+    assert told(found) == [("moved", None, "plan"), ("changed", "output_changed", A_FEW[3].data["name"])]
+    assert found.headline is not None
+    assert found.headline.cause == "output_changed"
+
+
+def test_steps_of_other_names_that_have_little_in_common_are_two() -> None:
+    found = diffed(run(step("plan", *A_FEW[:4])), run(step("think", A_FEW[0], *A_FEW[4:]), run="run_b"))
+    assert {("removed", "plan"), ("added", "think")} <= {(one.type, one.name) for one in found.deviations}
+
+
+def test_another_name_explains_nothing_that_comes_after_it() -> None:
+    left = run(step("plan", A_FEW[0]), *A_FEW[1:])
+    right = run(step("think", A_FEW[0]), *A_FEW[1:4], tool("new"), *A_FEW[4:], run="run_b")
+    found = diffed(left, right)
+    assert told(found) == [("moved", None, "plan"), ("added", None, "new")]
+    assert found.headline is not None
+    assert found.headline.name == "new"
+    assert [one.deviation_point for one in found.deviations] == [True, False]
+
+
+def test_a_span_that_ended_before_it_began_by_the_clock_of_another_follows_not_from_itself() -> None:
+    def imported(*parts: Any, run_id: str = "run_a") -> list[Event]:
+        events = run(*parts, run=run_id, external_id="x")
+        return [
+            msgspec.structs.replace(one, elapsed_us=0 if one.kind == "step.finished" else one.elapsed_us)
+            for one in events
+        ]
+
+    found = diffed(imported(step("one")), imported(step("one"), step("two"), run_id="run_b"))
+    assert told(found) == [("added", None, "two")]
+
+
 def test_a_step_that_was_added_takes_what_is_in_it_along() -> None:
     left = run(tool("a"), tool("b"))
     right = run(tool("a"), step("new", tool("x"), step("deep", tool("y"))), tool("b"), run="run_b")

@@ -18,6 +18,11 @@ from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
 
 Place = Callable[[Node], tuple[float, float]]  # when it began and ended
+_NOTHING, _OTHER, _REASON = (
+    0,
+    1,
+    2,
+)  # what differs before something: nothing, what explains nothing, what may explain it
 
 
 @dataclass(slots=True)
@@ -31,6 +36,11 @@ class Difference:
     by_answer: bool = False  # it was asked the same
     point: bool = False
     at: float = 0
+
+    @property
+    def leads(self) -> bool:
+        """Say whether it explains what is in it: another answer does not, and another name explains nothing."""
+        return self.node.moved != "name" and not (self.by_answer and self.type == "changed")
 
     @property
     def node(self) -> Node:
@@ -71,55 +81,61 @@ class Causes:
 
     def settle(self) -> None:
         """Set the cause of each difference, and whether its branch begins to differ there."""
-        waiting: list[tuple[Node, bool]] = [(self._root, False)]
+        waiting: list[tuple[Node, int]] = [(self._root, _NOTHING)]
         while waiting:
-            node, tainted = waiting.pop()
+            node, before = waiting.pop()
             children = [child for child in node.children if child.deviates] + self._added.get(id(node), [])
-            self._judge(node, tainted, bool(children))
+            self._judge(node, before, bool(children))
             one = self._by_node.get(id(node))
             if one is not None and one.left is None:
                 self._places.update((id(child), self._place(node)) for child in children)
-            if tainted or (one is not None and not one.by_answer):
-                self._lay_out(node)
-                waiting += [(child, True) for child in children]
+            self._lay_out(node)
+            if before == _REASON or (one is not None and one.leads):
+                waiting += [(child, _REASON) for child in children]
             else:
-                self._lay_out(node)
-                waiting += self._tainted(children, node.lane)
+                least = max(before, _OTHER if node.moved == "name" else _NOTHING)
+                waiting += [(child, max(least, found)) for child, found in self._tainted(children, node.lane)]
 
-    def _judge(self, node: Node, tainted: bool, inner: bool) -> None:
+    def _judge(self, node: Node, before: int, inner: bool) -> None:
         one = self._by_node.get(id(node))
         if one is None:
             return
         start, end = self._place(node)
-        one.at = end if one.by_answer and inner else start
-        if one.by_answer:
-            explained = inner or (tainted and node.is_made) or one.cause == "follows"
-            one.point = not inner and not tainted and one.cause != "follows"
-        else:
-            explained = tainted or one.cause == "follows"
-            one.point = not explained
+        moved, tainted = one.type == "moved", before == _REASON
+        one.at = end if one.by_answer and inner and not moved else start
+        led = one.by_answer and (inner or (tainted and node.is_made))  # to another answer
+        if led and moved and one.cause != "follows":  # then only its place is left to explain
+            one.cause = "follows" if node.moved == "wrapper" else None
+        explained = one.cause == "follows" or (tainted if not one.by_answer or (moved and led) else led)
+        one.point = not explained and before == _NOTHING
         if explained:
             one.cause = "follows"
 
-    def _tainted(self, children: Sequence[Node], lane: str) -> list[tuple[Node, bool]]:
-        """Return for each of some siblings whether a difference in another one came before it."""
-        found: list[tuple[Node, bool]] = []
-        waiting: list[tuple[Sequence[Node], str, bool]] = [(children, lane, False)]
+    def _tainted(self, children: Sequence[Node], lane: str) -> list[tuple[Node, int]]:
+        """Return for each of some siblings whether a difference in another one came before it, and a reason for it."""
+        found: list[tuple[Node, int]] = []
+        waiting: list[tuple[Sequence[Node], str, int]] = [(children, lane, _NOTHING)]
         while waiting:
-            nodes, base, tainted = waiting.pop()
+            nodes, base, before = waiting.pop()
             here = [node for node in nodes if node.lane == base]
             lanes: dict[str, list[Node]] = {}
             for node in nodes:
                 if node.lane != base:
                     lanes.setdefault(_top(node.lane, base), []).append(node)
-            late = _late(here, lanes, self._place)
+            late = _late(here, lanes, self._place, self._explains)
             # What is only on the right has one place on the left, and an order of its own.
             ones = [node for node in here if self._is_added(node)]
             others = {top: inner for top, inner in lanes.items() if all(map(self._is_added, inner))}
-            late |= _late(ones, others, lambda node: (node.start, node.end))
-            found += [(node, tainted or id(node) in late) for node in here]
-            waiting += [(inner, top, tainted or top in late) for top, inner in lanes.items()]
+            added = _late(ones, others, lambda node: (node.start, node.end), self._explains)
+            found += [(node, max(before, late[id(node)], added.get(id(node), _NOTHING))) for node in here]
+            waiting += [(inner, top, max(before, late[top], added.get(top, _NOTHING))) for top, inner in lanes.items()]
         return found
+
+    def _explains(self, node: Node) -> bool:
+        """Say whether others may follow from it: not from another name alone, or from a span that was put around it."""
+        one = self._by_node.get(id(node))
+        bare = one is not None and one.cause in (None, "follows") and node.moved in ("name", "wrapper")
+        return not bare or any(child.deviates for child in node.children) or id(node) in self._added
 
     def _is_added(self, node: Node) -> bool:
         return node.mate is None and id(node) in self._places
@@ -198,14 +214,20 @@ def _was_cancelled(one: Difference, failed: dict[int, list[Node]]) -> bool:
     return False
 
 
-def _late(here: Sequence[Node], lanes: dict[str, list[Node]], place: Place) -> set[int | str]:
-    """Return which siblings (by their ids) and which lanes began when another of them was over."""
-    units = {
-        top: (min(place(node)[0] for node in inner), max(place(node)[1] for node in inner))
-        for top, inner in lanes.items()
+def _late(
+    here: Sequence[Node], lanes: dict[str, list[Node]], place: Place, explains: Callable[[Node], bool]
+) -> dict[int | str, int]:
+    """Say of each sibling (by its id) and each lane whether it began when another of them was over, and which."""
+    units: dict[int | str, tuple[float, float, bool]] = {id(node): (*place(node), explains(node)) for node in here}
+    for top, inner in lanes.items():
+        places = [place(node) for node in inner]
+        units[top] = min(start for start, _ in places), max(end for _, end in places), any(map(explains, inner))
+    any_over = min((end for _, end, _ in units.values()), default=inf)
+    over = min((end for _, end, reason in units.values() if reason), default=inf)
+    return {
+        one: _REASON if over < start else _OTHER if any_over < start else _NOTHING
+        for one, (start, _, _) in units.items()
     }
-    over = min([place(node)[1] for node in here] + [last for _, last in units.values()], default=inf)
-    return {id(node) for node in here if over < place(node)[0]} | {top for top in units if over < units[top][0]}
 
 
 def _left_parent(node: Node) -> Node | None:

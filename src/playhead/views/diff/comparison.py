@@ -237,8 +237,8 @@ class _Comparing:
         if left.moved or apart:
             if not left.moved:
                 left.moved = right.moved = "wrapper"
-            follows = left.moved == "wrapper" and cause is None
-            return Difference("moved", left, right, "follows" if follows else None if left.moved == "name" else cause)
+            cause = None if left.moved == "name" else "follows" if left.moved == "wrapper" and cause is None else cause
+            return Difference("moved", left, right, cause, by_answer=same_question and cause in _ORIGINS)
         return None if cause is None else Difference("changed", left, right, cause, by_answer=same_question)
 
     def _asks_the_same(self, left: Node, right: Node) -> bool:

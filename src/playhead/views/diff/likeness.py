@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from playhead import _limits
 from playhead.views.diff.nodes import Node
@@ -49,14 +49,19 @@ def says_much(node: Node) -> bool:
     return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
 
 
-def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
+def _question(node: Node) -> Hashable:
+    found: Hashable = node.question
+    return found
+
+
+def alike(lefts: Sequence[Node], rights: Sequence[Node], asks: Callable[[Node], Hashable] = _question) -> list[Pair]:
     """Pair spans that ask the same and have something in them, in order: those that have most in common.
 
     None where there are too many to look at each with each.
     """
     ones, others = ([node for node in side if node.children] for side in (lefts, rights))
-    both = {node.question for node in ones} & {node.question for node in others}
-    ones, others = ([node for node in side if node.question in both] for side in (ones, others))
+    both = ({asks(node) for node in ones} & {asks(node) for node in others}) - {None}
+    ones, others = ([node for node in side if asks(node) in both] for side in (ones, others))
     if not ones or not others or len(ones) * len(others) > _limits.DIFFERENCE_ALIKE_MAX:
         return []
     if len(ones) == 1 == len(others):
@@ -65,9 +70,7 @@ def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
     best = [[0] * (len(others) + 1) for _ in range(len(ones) + 1)]
     common = [
         [
-            2 + 4 * sum((bag & bags[1][at]).values()) + (one.status == other.status)
-            if one.question == other.question
-            else 0
+            2 + 4 * sum((bag & bags[1][at]).values()) + (one.status == other.status) if asks(one) == asks(other) else 0
             for at, other in enumerate(others)
         ]
         for one, bag in zip(ones, bags[0], strict=True)
@@ -86,6 +89,12 @@ def alike(lefts: Sequence[Node], rights: Sequence[Node]) -> list[Pair]:
         else:
             y += 1
     return found
+
+
+def share(left: Node, right: Node) -> bool:
+    """Say whether two spans have at least half of what is right in them in common, by what it asks."""
+    asked = [Counter(child.question for child in node.children) for node in (left, right)]
+    return 2 * (asked[0] & asked[1]).total() >= max(len(left.children), len(right.children)) > 0
 
 
 def _bag(node: Node) -> Counter[Hashable]:

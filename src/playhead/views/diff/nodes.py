@@ -287,7 +287,7 @@ class _Reading:
         return event.kind, self._digest(event.seq, content.question(event.kind, event.data, self._side.folder))
 
     def _close(self, node: Node, event: Event) -> None:
-        node.end, node.end_seq = self._when(event), event.seq
+        node.end, node.end_seq = max(node.start, self._when(event)), event.seq  # clocks of others may be wrong
         data = event.data
         status = str(data.get("outcome") or data.get("status") or "ok")
         node.status = self._once(status, status)

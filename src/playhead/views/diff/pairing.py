@@ -17,7 +17,7 @@ from playhead.views.alignment import aligned
 from playhead.views.diff import order
 from playhead.views.diff.gaps import Gaps
 from playhead.views.diff.kin import Kin, Values, called
-from playhead.views.diff.likeness import alike, inside, says_much, whole
+from playhead.views.diff.likeness import alike, inside, says_much, share, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
 from playhead.views.diff.wrappers import opened, opened_by_question
@@ -185,7 +185,7 @@ class Pairing:
             gaps.divide()
 
     def _renamed(self, gaps: Gaps) -> None:
-        """Pair what was asked and answered the same under another name."""
+        """Pair what was asked and answered the same under another name; then spans that have most in common."""
         sides = gaps.left_over()
         names = [{(node.kind, node.name) for node in side} for side in sides]
         rest: dict[int, Any] = {}
@@ -194,12 +194,17 @@ class Pairing:
                 if (node.kind, node.name) not in names[1 - side] and says_much(node):
                     rest[id(node)] = nameless(node)
 
-        def renamed(node: Node) -> Hashable:
+        def unnamed(node: Node) -> Hashable:
             found = rest.get(id(node))
-            return None if found is None else (node.kind, found, inside(node))
+            return None if found is None else (node.kind, found)
+
+        def renamed(node: Node) -> Hashable:
+            found = unnamed(node)
+            return None if found is None else (found, inside(node))
 
         if rest:
             gaps.align(renamed, "name")
+            gaps.align_by(lambda *sides: [pair for pair in alike(sides[0], sides[1], unnamed) if share(*pair)], "name")
 
     def _elsewhere(self) -> None:
         """Pair what is left over in different places of the tree, and is the same."""
