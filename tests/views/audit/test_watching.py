@@ -324,6 +324,23 @@ def test_counts_name_every_rule_and_findings_are_in_the_order_of_rules() -> None
     assert [one.rule for one in audit.only(["network"]).findings] == ["network"]
 
 
+def test_what_was_not_done_by_the_agent_fails_no_rule_but_its_severity() -> None:
+    run = Told(agent=None)
+    run.call("process.started", {"argv": ["python", "agent.py"]})
+    run.add("policy.checked", {"decision": "ask", "capability": "shop.order", "mode": "observe"})
+    run.add("policy.checked", {"decision": "allow", "capability": "shop.order", "mode": "observe"})
+    run.add("ambient.read", {"reads": [{"of": "os.environ", "by": "m", "values": [{"API_KEY": None}]}]})
+    run.effect("file.written", "/tmp/a", mode="w")
+    audit = audited(run)
+    assert {one.rule for one in audit.findings} == {"process", "deny", "secret", "write"}
+    assert audit.failing([*RULES, "low"]) == {"write": 1}
+    assert audit.failing(["info"]) == {"info": 4}
+    replay = Told(origin={"run": "run_b", "mode": "exact"})
+    replay.effect("file.written", "/repo/a", mode="w")
+    assert audited(replay).counts["write"] == 1
+    assert audited(replay).failing(["write", "low"]) == {}
+
+
 STRANGE: list[Any] = [
     None,
     True,
