@@ -190,7 +190,10 @@ def test_a_question_that_nobody_answered_is_found_and_one_that_was_is_no_trouble
     run = Told()
     for decision, resource in (("ask", "a"), ("ask", "b"), ("allow", "b")):
         run.add("policy.checked", {"capability": "net", "decision": decision, "resource": resource, "mode": "enforce"})
-    assert [(one.target, one.severity) for one in found("deny", run)] == [("a", "medium"), ("b", "info")]
+    assert [(one.target, one.severity, one.detail) for one in found("deny", run)] == [
+        ("a", "medium", "net on a: asked, and stopped"),
+        ("b", "info", "net on b: asked; answered at event 3: allow"),
+    ]
 
 
 def test_two_capabilities_that_are_denied_on_one_thing_are_two_findings() -> None:
