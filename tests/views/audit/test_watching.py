@@ -324,6 +324,8 @@ def test_counts_name_every_rule_and_findings_are_in_the_order_of_rules() -> None
     assert audit.failing(["network", "delete", "medium", "info"]) == {"network": 1, "medium": 1, "info": 2}
     with pytest.raises(UsageError, match="no rule is called 'hihg'"):
         audit.failing(["deny", "hihg"])
+    with pytest.raises(UsageError, match="no rule is called 'high'"):
+        audit.only(["deny", "high"])
     assert [one.rule for one in audit.only(["network"]).findings] == ["network"]
 
 

@@ -134,6 +134,7 @@ class Audit:
 
     def only(self, rules: Collection[str]) -> Audit:
         """Return the same with the findings of some rules alone; decisions of policies are of the rule `deny`."""
+        _check(rules, RULES)
         decided = self.policy if "deny" in rules else []
         return Audit(self.runs, [one for one in self.findings if one.rule in rules], decided)
 
@@ -143,8 +144,7 @@ class Audit:
         Of a rule only what was done counts (`Finding.is_done`).
         """
         names = list(names)
-        if unknown := sorted({*names}.difference(RULES, SEVERITIES)):
-            raise UsageError(f"no rule is called {unknown[0]!r}", hint=f"There are {', '.join((*RULES, *SEVERITIES))}.")
+        _check(names, (*RULES, *SEVERITIES))
         out: dict[str, int] = {}
         for name in names:
             severe = SEVERITIES[: SEVERITIES.index(name) + 1] if name in SEVERITIES else ()
@@ -163,3 +163,9 @@ class Audit:
             "severities": self.severities,
             "policy": [one.as_dict() for one in self.policy],
         }
+
+
+def _check(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse what is no rule: nothing would be found of it, whatever there is."""
+    if unknown := sorted({*names}.difference(known)):
+        raise UsageError(f"no rule is called {unknown[0]!r}", hint=f"There are {', '.join(known)}.")
