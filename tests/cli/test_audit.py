@@ -172,6 +172,20 @@ def test_an_altered_record_is_told_first_and_audited_as_far_as_it_can_be_read(as
     assert ask("audit", str(copy), "--json").json["integrity"]["at"] == 1
 
 
+@pytest.mark.parametrize("form", ["md", "html"])
+@pytest.mark.parametrize("others", [0, 11])
+def test_whether_the_record_can_be_relied_on_stands_above_what_was_found(ask, audited, store, form, others):
+    for number in range(others):
+        with playhead.record(f"more-{number}", store=store):
+            pass
+    timeline = store / "runs" / audited / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b"only-here", b"anywhere!", 1))
+    said = ask("audit", "--all", "--format", form, "--fail-on", "deny").out
+    order = ["broken: event", " findings: ", "fails on deny", "undeclared"]
+    assert sorted(order, key=said.index) == order
+    assert all(f"more-{number}" in said for number in range(others) if form == "html")
+
+
 def test_a_run_without_an_end_could_not_be_told(ask, audited, store, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(store / "runs" / audited, copy)

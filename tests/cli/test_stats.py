@@ -11,10 +11,10 @@ import playhead
 from playhead.cli.chart import draw
 from playhead.cli.main import parser_of
 from playhead.cli.output import Output
-from playhead.cli.stats_text import table
+from playhead.cli.stats_text import summary, table
 from playhead.store import layout
 from playhead.store.price_list import PriceList
-from playhead.views.sums import BY, Group, Metrics, ToolSums
+from playhead.views.sums import BY, Group, Metrics, StepSums, ToolSums
 
 
 @playhead.tool(effects=["read"])
@@ -224,6 +224,18 @@ def test_csv_is_exact_in_a_pipe_and_acts_on_no_terminal(ask, store, command):
     assert answer(parser_of(name).parse_args(rest), Output(stdout=screen, terminal=True)) == 0
     assert "\\x1b[31mred" in screen.getvalue()
     assert "\x1b" not in screen.getvalue()
+
+
+def test_a_chart_of_latency_says_whose_and_which(ask, store):
+    for by in BY:
+        whose = "latency" if by in ("model", "tool", "step") else "latency of tools"
+        assert f"\n{whose} (p95) by {by}" in ask("stats", "--by", by, "--chart", "latency").out
+
+
+@pytest.mark.parametrize(("ok", "told"), [(3000, "100 %"), (2999, ">99.9 %"), (2950, "98.3 %"), (0, "0 %")])
+def test_what_did_not_all_succeed_is_not_told_as_all(ok, told):
+    steps = StepSums(count=3000, ok=ok, failed=3000 - ok, success_rate=ok / 3000)
+    assert summary(Metrics("model", Group(steps=steps), []), replayable=False)[-1] == ("steps", f"3,000, {told} ok")
 
 
 def test_a_chart_fits_a_narrow_terminal(monkeypatch):

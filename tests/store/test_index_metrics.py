@@ -366,6 +366,22 @@ def test_tokens_belong_to_the_innermost_step_also_through_tools(root: Path) -> N
     }  # fmt: skip
 
 
+def test_the_agent_that_adopts_a_run_is_the_run_and_none_of_its_steps(root: Path) -> None:
+    run = Timeline(root, 1)
+    run.add("step.started", {"name": "agent", "adopts": True}, span="1", parent="root")
+    run.call("step.started", {"name": "plan"}, "step.finished", {"status": "error"}, parent="1")
+    run.call("tool.called", {"name": "t"}, "tool.returned", {"status": "ok"}, parent="1")
+    run.add("step.finished", {"status": "ok", "adopts": True}, span="1").finish()
+    with Index(root) as index:
+        found = [stats_of(index, "step", RunFilter(), sold), of_one(root, run.id, "step")]
+        assert index.list_runs()[0]["steps"] == 1
+    for told in found:
+        counted = [(one.name, one.steps and one.steps.count, one.tools and one.tools.calls) for one in told.groups]
+        assert counted == [("plan", 1, 0), (None, 0, 1)]
+        assert told.total.steps is not None
+        assert told.total.steps.success_rate == 0
+
+
 def test_numbers_beyond_all_reason_add_up_to_something(root: Path) -> None:
     run = Timeline(root, 1)
     for _ in range(1100):

@@ -7,7 +7,7 @@ from html import escape
 from playhead._version import __version__
 from playhead.cli import audit_rows
 from playhead.cli.output import clean
-from playhead.views.audit.findings import RULES, SEVERITIES, Audit
+from playhead.views.audit.findings import RULES, SEVERITIES, Audit, AuditedRun
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #888; }
@@ -29,9 +29,10 @@ dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; } footer { co
 
 def html(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     """Return the whole page; of each rule at most so many rows, or all with 0."""
-    body = [f"<h1>Audit: {_text(audit_rows.summary(audit))}</h1>"]
+    shown, of_all = audit_rows.shown_runs(audit)
+    body = ["<h1>Audit</h1>", *_runs(shown), *([f"<p>{_text(of_all)}</p>"] if of_all else [])]
+    body.append(f"<h2>{_text(audit_rows.summary(audit))}</h2>")
     body += [f'<p class="bad">{_text(audit_rows.fails(failed))}</p>'] if failed else []
-    body += _runs(audit)
     if audit.findings:
         head = "".join(f"<th>{name}</th>" for name in ("rule", "findings", *SEVERITIES))
         body.append(f"<table><tr>{head}</tr>")
@@ -42,6 +43,7 @@ def html(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     for name in RULES:
         body += _rule(audit, name, limit)
     body += _policy(audit)
+    body += _runs([run for run in audit.runs if audit_rows.is_sound(run)]) if of_all else []
     return _PAGE.format(style=_STYLE, body="\n".join(body), version=_text(__version__))
 
 
@@ -62,9 +64,9 @@ _PAGE = """<!doctype html>
 """
 
 
-def _runs(audit: Audit) -> list[str]:
+def _runs(runs: list[AuditedRun]) -> list[str]:
     out = []
-    for run in audit.runs:
+    for run in runs:
         integrity, completeness = audit_rows.standing(run)
         good = "good" if audit_rows.is_sound(run) else "bad"
         comes = audit_rows.origin(run)

@@ -36,8 +36,7 @@ def markdown(audit: Audit, limit: int, failed: dict[str, int]) -> str:
 
 
 def _document(audit: Audit, limit: int, failed: dict[str, int]) -> str:
-    out = ["## Playhead audit", "", f"**{audit_rows.summary(audit)}**", ""]
-    out += [f"❌ **{audit_rows.fails(failed)}**", ""] if failed else []
+    out = ["## Playhead audit", ""]
     shown, of_all = audit_rows.shown_runs(audit)
     out += [f"- {of_all}"] if of_all else []
     left_out = len(shown) - audit_rows.RUNS_SHOWN_MAX if limit else 0
@@ -48,6 +47,8 @@ def _document(audit: Audit, limit: int, failed: dict[str, int]) -> str:
         name = " ".join(filter(None, (code(audit_rows.title(run)), code(run.run), code(audit_rows.origin(run)))))
         out.append(f"- {sign} {name}: integrity {code(integrity)}, completeness {code(completeness)}")
     out += [f"- {left_out:,} more of these"] if left_out > 0 else []
+    out += ["", f"**{audit_rows.summary(audit)}**"]
+    out += ["", f"❌ **{audit_rows.fails(failed)}**"] if failed else []
     if audit.findings:
         out += ["", *_table(["rule", "findings", *SEVERITIES], audit_rows.overview(audit))]
     for rule, meaning in RULES.items():

@@ -56,12 +56,14 @@ def charts(by: str) -> list[str]:
 
 
 def bars(found: Metrics, what: str | None) -> tuple[str, list[tuple[str, float | None, str]]]:
-    """Return what a chart shows, and its bars; the default is what matters most of what is known."""
+    """Return the heading of a chart, and its bars; the default is what matters most of what is known."""
     what = what or next(name for name in _FIRST[found.by] if name == "calls" or _any(found, name))
     out = []
     for group in found.groups:
         value = _value(group, found.by, what)
         out.append((name_of(group, found.by), value, _told(group, what, value)))
+    if what == "latency":  # of runs it is that of their tools
+        what = f"latency{'' if found.by in _OWN else ' of tools'} (p95)"
     return what, out
 
 
@@ -154,7 +156,9 @@ def _time(ms: float | None) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.3g} %"
+    if share is None:
+        return ""
+    return ">99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.3g} %"  # what is not all is not told as all
 
 
 def _cost(sums: ModelSums | Saved) -> str:

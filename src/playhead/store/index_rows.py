@@ -201,18 +201,19 @@ class Rows:
         self.progress["invalidated"] = 1
 
     def _step_started(self, line: Line, data: dict[str, Any]) -> None:
+        if data.get("adopts") is True:  # it is the run itself, and none of its steps
+            if data.get("name") is not None:
+                self.run["name"] = text(data["name"])
+            if tags := mapping(data.get("tags")):
+                self.run["tags"] = orjson_text({**orjson.loads(self.run["tags"]), **tags})
+            self._asked(data)
+            return
         self._plus("steps", 1)
         attempt = count(data.get("attempt"))
         self.pending["steps"].append(
             (self._id, line["span"], line["seq"], line.get("parent"), text(data.get("name")),
              1 if attempt is None else attempt, line["elapsed_us"])
         )  # fmt: skip
-        if data.get("adopts") is True:
-            if data.get("name") is not None:
-                self.run["name"] = text(data["name"])
-            if tags := mapping(data.get("tags")):
-                self.run["tags"] = orjson_text({**orjson.loads(self.run["tags"]), **tags})
-            self._asked(data)
 
     def _step_finished(self, line: Line, data: dict[str, Any]) -> None:
         self.pending["steps closed"].append(

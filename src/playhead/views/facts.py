@@ -184,6 +184,9 @@ class Facts:
 
     def _begin(self, event: Event, span: str, data: dict[str, Any]) -> None:
         kind = event.kind.partition(".")[0]
+        if kind == "step" and data.get("adopts") is True:  # it is the run itself, and none of its steps
+            self._asked(data)
+            return
         name = data.get({"model": "model", "mcp": "method"}.get(kind, "name"))
         fact = Fact(kind, span, event.parent, _text(name), event.lane, event.key, began_us=event.elapsed_us)
         attempt = _count(data.get("attempt")) or 1
@@ -191,8 +194,6 @@ class Facts:
             fact.provider, fact.model = _text(data.get("provider")), fact.name
             fact.talk = fact.silent = is_talk(data.get("operation"))
             fact.at_us = None if self._started_us is None else self._started_us + event.elapsed_us
-        elif kind == "step" and data.get("adopts") is True:
-            self._asked(data)
         fact.again = self._retries.began(fact, attempt)
         self.all.append(fact)
         self._known.setdefault(span, fact)

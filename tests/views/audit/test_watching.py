@@ -190,7 +190,10 @@ def test_a_question_that_nobody_answered_is_found_and_one_that_was_is_no_trouble
     run = Told()
     for decision, resource in (("ask", "a"), ("ask", "b"), ("allow", "b")):
         run.add("policy.checked", {"capability": "net", "decision": decision, "resource": resource, "mode": "enforce"})
-    assert [(one.target, one.severity) for one in found("deny", run)] == [("a", "medium"), ("b", "info")]
+    assert [(one.target, one.severity, one.detail) for one in found("deny", run)] == [
+        ("a", "medium", "net on a: asked, and stopped"),
+        ("b", "info", "net on b: asked; answered at event 3: allow"),
+    ]
 
 
 def test_two_capabilities_that_are_denied_on_one_thing_are_two_findings() -> None:
@@ -321,7 +324,26 @@ def test_counts_name_every_rule_and_findings_are_in_the_order_of_rules() -> None
     assert audit.failing(["network", "delete", "medium", "info"]) == {"network": 1, "medium": 1, "info": 2}
     with pytest.raises(UsageError, match="no rule is called 'hihg'"):
         audit.failing(["deny", "hihg"])
+    with pytest.raises(UsageError, match="no rule is called 'high'"):
+        audit.only(["deny", "high"])
     assert [one.rule for one in audit.only(["network"]).findings] == ["network"]
+
+
+def test_what_was_not_done_by_the_agent_fails_no_rule_but_its_severity() -> None:
+    run = Told(agent=None)
+    run.call("process.started", {"argv": ["python", "agent.py"]})
+    run.add("policy.checked", {"decision": "ask", "capability": "shop.order", "mode": "observe"})
+    run.add("policy.checked", {"decision": "allow", "capability": "shop.order", "mode": "observe"})
+    run.add("ambient.read", {"reads": [{"of": "os.environ", "by": "m", "values": [{"API_KEY": None}]}]})
+    run.effect("file.written", "/tmp/a", mode="w")
+    audit = audited(run)
+    assert {one.rule for one in audit.findings} == {"process", "deny", "secret", "write"}
+    assert audit.failing([*RULES, "low"]) == {"write": 1}
+    assert audit.failing(["info"]) == {"info": 4}
+    replay = Told(origin={"run": "run_b", "mode": "exact"})
+    replay.effect("file.written", "/repo/a", mode="w")
+    assert audited(replay).counts["write"] == 1
+    assert audited(replay).failing(["write", "low"]) == {}
 
 
 STRANGE: list[Any] = [

@@ -22,6 +22,7 @@ RULES: Final = {  # in the order in which they are told
     "gap": "something is not on record",
 }
 SEVERITIES: Final = ("high", "medium", "low", "info")
+_ALWAYS_DONE = ("write", "delete", "redaction", "gap")  # where `info` does not say that it was not
 _NOT_WHOLE = ("missing", "unfinished", "unattested")  # verdicts, the worst first
 
 
@@ -42,6 +43,15 @@ class Finding:
     seqs: list[int] = field(default_factory=list)  # of every event that tells of it, in this run
     real: bool = True  # false in a replay: it was done in a scratch folder, or answered from the tape
     attempts: list[dict[str, Any]] = field(default_factory=list)  # of `repeated`: run, seq, status
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether the agent did what it tells of, so that its rule may fail a check.
+
+        A replay did it in its scratch folder; `info` are the program that was recorded, a variable that was not set, a
+        question that was answered.
+        """
+        return self.real and (self.severity != "info" or self.rule in _ALWAYS_DONE)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -124,18 +134,21 @@ class Audit:
 
     def only(self, rules: Collection[str]) -> Audit:
         """Return the same with the findings of some rules alone; decisions of policies are of the rule `deny`."""
+        _check(rules, RULES)
         decided = self.policy if "deny" in rules else []
         return Audit(self.runs, [one for one in self.findings if one.rule in rules], decided)
 
     def failing(self, names: Iterable[str]) -> dict[str, int]:
-        """Count the findings that are of a rule, or at least of a severity, that is named; those of none are absent."""
+        """Count the findings that are of a rule, or at least of a severity, that is named; those of none are absent.
+
+        Of a rule only what was done counts (`Finding.is_done`).
+        """
         names = list(names)
-        if unknown := sorted({*names}.difference(RULES, SEVERITIES)):
-            raise UsageError(f"no rule is called {unknown[0]!r}", hint=f"There are {', '.join((*RULES, *SEVERITIES))}.")
+        _check(names, (*RULES, *SEVERITIES))
         out: dict[str, int] = {}
         for name in names:
             severe = SEVERITIES[: SEVERITIES.index(name) + 1] if name in SEVERITIES else ()
-            if count := sum(one.rule == name or one.severity in severe for one in self.findings):
+            if count := sum((one.rule == name and one.is_done) or one.severity in severe for one in self.findings):
                 out[name] = count
         return out
 
@@ -150,3 +163,9 @@ class Audit:
             "severities": self.severities,
             "policy": [one.as_dict() for one in self.policy],
         }
+
+
+def _check(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse what is no rule: nothing would be found of it, whatever there is."""
+    if unknown := sorted({*names}.difference(known)):
+        raise UsageError(f"no rule is called {unknown[0]!r}", hint=f"There are {', '.join(known)}.")

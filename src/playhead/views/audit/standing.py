@@ -14,6 +14,7 @@ from playhead.views.imported import is_imported
 from playhead.views.points import words
 from playhead.views.text import Resolve
 
+_STOPPED, _WENT_ON = ", and stopped", ", and only observed: nothing kept it from going on"
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
 
 
@@ -43,7 +44,8 @@ class Decisions:
             return act
         for answered in self._open.pop(asked, ()):
             answered.severity = "info"
-            answered.detail += f"; answered at event {event.seq}: {decision}"
+            told = answered.detail.removesuffix(_STOPPED).removesuffix(_WENT_ON)
+            answered.detail = f"{told}; answered at event {event.seq}: {decision}"
         return None if decision == "allow" else _refused(data, capability, resource, rule, mode)
 
     def all(self) -> list[Decision]:
@@ -56,8 +58,7 @@ def _refused(data: dict[str, Any], capability: str, resource: str, rule: str, mo
     by = f" by the rule {rule}" if rule != "none" else ""
     reason = words(data.get("reason"))
     told = f"{about}: {'asked' if asks else 'denied'}{by}{f' ({reason})' if reason else ''}"
-    if not asks:
-        told += ", and stopped" if mode == "enforce" else ", and only observed: nothing kept it from going on"
+    told += _STOPPED if mode == "enforce" else _WENT_ON
     severity = "medium" if asks else "high"
     return Act(rule="deny", what="policy.checked", target=resource or capability, severity=severity, detail=told)
 
