@@ -95,6 +95,41 @@ def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
         assert f'id="{part}"' in page
 
 
+def test_the_page_of_two_runs_opens_with_how_they_differ_and_each_says_what_it_touched() -> None:
+    found = report(recorded(), recorded("other"))
+    head = found.html().partition('id="diff"')[0].partition("<body>")[2]
+    assert head.index("The final output differs") < head.index("First: ") < head.index("left: agent")
+    assert head.count('<th>touched</th><td><a href="#audit">') == 2
+    alone = report(recorded()).html()
+    assert "differ" not in alone.partition("<nav>")[0].partition("<body>")[2]
+
+
+def test_what_was_touched_is_counted_for_each_run_and_the_worst_is_red() -> None:
+    def of(run: str, rule: str, severity: str) -> dict[str, Any]:
+        return {"run": run, "rule": rule, "severity": severity, "seq": 1, "detail": ""}
+
+    found = report(recorded(), recorded())
+    left, right = (run.id for run in found.runs)
+    found.audit["findings"] = [of(left, "write", "low"), of(left, "deny", "high"), of(left, "write", "low")]
+    page = found.html()
+    assert '2 write, 1 deny</a>; <b class="bad">1 of high severity</b>' in page
+    assert "nothing that an audit finds</a></td>" in page
+    del found.runs[1]
+    found.diff = None
+    found.audit["findings"].append(of(right, "network", "low"))  # of a Python that it started
+    assert "2 write, 1 network, 1 deny</a>" in found.html()
+
+
+def test_the_metrics_of_a_page_have_tools_and_steps_too() -> None:
+    page = report(recorded()).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    for what in ("models", "tools", "steps"):
+        assert f"<tr><th>{what}</th><td>1</td><td>0</td>" in page
+    with playhead.record("nothing") as run:
+        run.output = 1
+    page = report(run.id).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    assert "No model was asked, no tool called" in page
+
+
 def test_what_an_agent_said_is_not_acted_on() -> None:
     page = report(recorded()).html()
     assert "alert(1)</script>" not in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from playhead.views import prices, text
 from playhead.views.points import mapping
 from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict
 from playhead.views.report.markup import as_json, badge, e, link, tone
-from playhead.views.report.page_diff import diff_of
+from playhead.views.report.page_diff import diff_of, outcome_told
 
 _INDENT_MAX = 12
 _SIDES = ("left", "right")
@@ -23,7 +24,8 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-in
 def page_of(report: Report, style: str, script: str) -> str:
     """Return the whole page, with a style and a script in it."""
     title = " and ".join(_name(run) for run in report.runs)
-    parts = [f"<h1>{e(title)}</h1>", *_heads(report.runs), _nav(report)]
+    parts = [f"<h1>{e(title)}</h1>", "" if report.diff is None else outcome_told(report.diff), _nav(report)]
+    parts += [f'<div class="runs">{"".join(_heads(report))}</div>']
     if report.diff is not None:
         parts.append(diff_of(report.diff))
     for number, run in enumerate(report.runs):
@@ -44,12 +46,25 @@ def page_of(report: Report, style: str, script: str) -> str:
     )
 
 
-def _heads(runs: Sequence[ReportedRun]) -> list[str]:
-    sides = _SIDES if len(runs) > 1 else ("",)
-    return [_head(number, run, side) for number, (run, side) in enumerate(zip(runs, sides, strict=True))]
+def _heads(report: Report) -> list[str]:
+    sides = _SIDES if len(report.runs) > 1 else ("",)
+    return [
+        _head(number, run, side, _touched(report, run))
+        for number, (run, side) in enumerate(zip(report.runs, sides, strict=True))
+    ]
 
 
-def _head(number: int, run: ReportedRun, side: str) -> str:
+def _touched(report: Report, run: ReportedRun) -> str:
+    """Count what an audit found of a run; where it stands alone, of the Pythons that it started, too."""
+    found = [one for one in by_severity(report.audit) if len(report.runs) == 1 or one.get("run") == run.id]
+    counts = Counter(str(one.get("rule")) for one in found)
+    told = ", ".join(f"{counts[rule]:,} {e(rule)}" for rule in mapping(report.audit.get("counts")) if counts[rule])
+    high = sum(one.get("severity") == "high" for one in found)
+    worst = f'; <b class="bad">{high:,} of high severity</b>' if high else ""
+    return f'<a href="#audit">{told or "nothing that an audit finds"}</a>{worst}'
+
+
+def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     about, verified = run.summary, run.verify
     took = text.duration(about.get("duration_us"))
     models = text.several(_count(about, "model_calls"), "call")
@@ -75,6 +90,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         ("replay", _compared(mapping(verified.get("fidelity"))) if is_replay(verified) else ""),
     ]  # fmt: skip
     rows = "".join(f"<tr><th>{e(name)}</th><td>{e(value)}</td></tr>" for name, value in facts if value)
+    rows += f"<tr><th>touched</th><td>{touched}</td></tr>"
     rows += "".join(
         f"<tr><th>{name}</th><td>{_value(value)}</td></tr>"
         for name, value in (("input", mapping(about.get("request")).get("payload")), ("output", about.get("output")))
@@ -148,9 +164,32 @@ def _metrics(report: Report) -> str:
     parts = []
     for run in report.runs:
         groups = run.metrics.get("groups")
-        if isinstance(groups, list) and groups:
-            parts.append(f"<h3>{e(_name(run))}</h3>{_flat_table(groups)}")
-    return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or "<p class=dim>No model was asked.</p>"}'
+        tables = [_latencies(mapping(run.metrics.get("total")))]
+        tables += [_flat_table(groups)] if isinstance(groups, list) and groups else []
+        if any(tables):
+            parts.append(f"<h3>{e(_name(run))}</h3>{''.join(tables)}")
+    none = '<p class="dim">No model was asked, no tool called, and there are no steps.</p>'
+    return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or none}'
+
+
+def _latencies(total: dict[str, Any]) -> str:
+    """Write what calls to models, calls to tools, and steps took, and how many failed."""
+    rows = ""
+    for what in ("models", "tools", "steps"):
+        found = mapping(total.get(what))
+        count = _count(found, "calls") or _count(found, "count")
+        if count:
+            failed, retries = _count(found, "errors") or _count(found, "failed"), _count(found, "retries")
+            times = (_milliseconds(found.get(name)) for name in ("p50_ms", "p95_ms", "p99_ms", "ms"))
+            cells = (f"{count:,}", f"{failed:,}", f"{retries:,}" if "retries" in found else "", *times)
+            rows += f"<tr><th>{what}</th>{''.join(f'<td>{e(cell)}</td>' for cell in cells)}</tr>"
+    columns = ("", "count", "failed", "retries", "p50", "p95", "p99", "in all")
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+
+
+def _milliseconds(value: Any) -> str:
+    return text.duration(value * 1000) if type(value) in (int, float) else ""
 
 
 def _flat_table(groups: Sequence[Any]) -> str:

@@ -26,6 +26,13 @@ _TOOK = {
 }
 
 
+def outcome_told(diff: dict[str, Any]) -> str:
+    """Return what the page of two runs opens with: whether the final output differs, and where they first do."""
+    headline = diff.get("headline")
+    first = f" First: {_place(headline)}" if isinstance(headline, dict) else ""
+    return f'<p><b><a href="#diff">{e(outcome(diff).capitalize())}</a>.</b>{first}</p>'
+
+
 def diff_of(diff: dict[str, Any]) -> str:
     """Return the part of the page that says how the runs differ."""
     found = list(diff.get("deviations") or ())
