@@ -296,10 +296,32 @@ def test_the_page_checks_what_it_has_of_a_long_run_and_finds_every_event_that_it
 def test_a_page_whose_data_cannot_be_read_confirms_nothing() -> None:
     with MiniRacer() as made:
         made.eval(SCRIPT.read_text())
-        made.eval('var place = {}, data = { textContent: "{oops" }')
-        made.eval("var document = { getElementById: () => data, querySelectorAll: () => [place] }; begin()")
+        made.eval('var place = {}, claim = { textContent: "intact" }, data = { textContent: "{oops" }')
+        made.eval("var all = asked => [asked.includes('integrity') ? claim : place]")
+        made.eval("var document = { getElementById: () => data, querySelectorAll: all }; begin()")
+        assert made.eval("claim.textContent") == "not confirmed"
         assert made.eval("place.className") == "bad"
         assert made.eval("place.textContent").startswith("broken, as this page finds: its data cannot be read (")
+
+
+PAGE = """
+var places = {}, made = () => ({ children: [], append() {}, replaceChildren() {}, addEventListener() {} });
+var document = { getElementById: id => places[id] ??= made(), createElement: made, addEventListener() {} };
+var window = document, location = { hash: "" }, setTimeout = go => go();
+"""
+
+
+def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made() -> None:
+    for changed, told in ((False, "intact"), (True, "broken")):
+        document = data_of(report(recorded()).html())
+        lines = document["runs"][0]["lines"]
+        lines[3] = lines[3].replace('"seq":3', '"seq":3 ') if changed else lines[3]
+        with MiniRacer() as made:
+            made.eval(SCRIPT.read_text())
+            made.eval(PAGE)
+            made.eval(f"document.getElementById('data').textContent = {json.dumps(json.dumps(document))}")
+            made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+            assert made.eval("places['integrity-0'].textContent") == told
 
 
 def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> None:
@@ -314,6 +336,19 @@ def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> No
     )
     grown = {**run, "lines": [*run["lines"], run["lines"][-1]]}  # by one that came after it was verified
     assert [engine.eval(f"missing({json.dumps(one)})") for one in (run, grown)] == ["", ""]
+
+
+def test_a_difference_from_which_nothing_follows_says_nothing_of_those_that_would() -> None:
+    found = report(recorded(), recorded())
+    assert found.diff is not None
+    for causes, told in (
+        ([None], "1 deviation."),
+        ([None, "follows"], "2 deviations, 1 of them follows from others."),
+        ([None, "follows", "follows"], "3 deviations, 2 of them follow from others."),
+    ):
+        found.diff["deviations"] = [{"type": "changed", "path": "a", "cause": cause} for cause in causes]
+        assert f"\n{told}\n" in found.markdown()
+        assert f">{told} ◆" in found.html()
 
 
 def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views import text
 from playhead.views.audit.findings import SEVERITIES
 from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
@@ -79,6 +80,13 @@ def before(diff: dict[str, Any]) -> dict[str, Any] | None:
     """Return the first deviation of all, where the headline is a later one."""
     first, headline = next(iter(diff.get("deviations") or ()), None), diff.get("headline")
     return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
+
+
+def counted(deviations: list[dict[str, Any]]) -> str:
+    """Say how many deviations there are, and how many of them are only consequences."""
+    follows = sum(one.get("cause") == "follows" for one in deviations)
+    of_them = f", {follows:,} of them follow{'s' if follows == 1 else ''} from others" if follows else ""
+    return f"{text.several(len(deviations), 'deviation')}{of_them}."
 
 
 def said(deviation: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from playhead.views.report.contract import (
     before,
     by_severity,
     children_told,
+    counted,
     failures,
     is_replay,
     outcome,
@@ -125,7 +126,7 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
     follows = [one for one in deviations if one.get("cause") == "follows"]
     if not deviations:
         return []
-    found = ["", f"{text.several(len(deviations), 'deviation')}, {len(follows):,} of them follow from others.", ""]
+    found = ["", counted(deviations), ""]
     room = _limits.REPORT_ROWS_SHORT
     shown = {id(one) for one in (origins + follows)[:room]}
     for one in deviations:

@@ -74,7 +74,7 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [], silent(run))
     badges = [
         badge("status", about.get("status")),
-        badge("integrity", verdict(verified, "integrity")),
+        badge("integrity", verdict(verified, "integrity"), f"integrity-{number}"),
         badge("completeness", verdict(verified, "completeness")),
         badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
