@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 0
     rows = [_row(entry) for entry in found.entries]
     columns = ("when (UTC)", "what", "which", "how", "belongs to")
-    out.table(columns, rows, whole=("when (UTC)", "what", "which"), short="how")
+    out.table(columns, rows, whole=("when (UTC)", "what", "which"), short="how", below="how")
     return 0
 
 
