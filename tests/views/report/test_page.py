@@ -116,7 +116,8 @@ def test_what_was_touched_is_counted_for_each_run_and_the_worst_is_red() -> None
     assert "nothing that an audit finds</a></td>" in page
     del found.runs[1]
     found.diff = None
-    found.audit["findings"].append(of(right, "network", "low"))  # of a Python that it started
+    found.audit["runs"][1]["origin"] = {"run": left}  # as of a Python that it started
+    found.audit["findings"].append(of(right, "network", "low"))
     assert "2 write, 1 network, 1 deny</a>" in found.html()
 
 
@@ -242,6 +243,25 @@ def test_findings_of_several_runs_say_whose_they_are_and_lead_to_their_event() -
     alone = report(left)
     alone.audit["findings"] = found.audit["findings"]  # as of a Python that the run started
     assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in alone.html()
+
+
+def test_what_pythons_did_that_a_run_started_belongs_to_that_side() -> None:
+    left, right, child, grandchild = (recorded() for _ in range(4))
+    both, alone = report(left, right), report(right)
+    for found in (both, alone):
+        origins = {child: right, grandchild: child}
+        kids = [{"run": run, "name": "kid", "origin": {"run": of, "mode": "child"}} for run, of in origins.items()]
+        found.audit["runs"] += [*kids, {"run": "other", "origin": {"run": "other"}}]
+        one = {"rule": "delete", "severity": "high", "seq": 5, "detail": "gone"}
+        found.audit["findings"] = [{**one, "run": run} for run in (right, child, grandchild)]
+    page = both.html()
+    for told in ("right", f"right, kid {child}", f"right, kid {grandchild}"):
+        assert f'<td>{told}</td><td class="number">' in page
+    assert page.count("3 delete</a>") == 1
+    assert page.index("nothing that an audit finds") < page.index("3 delete</a>")
+    assert f"| right, kid {grandchild.replace('_', chr(92) + '_')} | 5 |" in both.markdown()
+    assert f"| kid {child.replace('_', chr(92) + '_')} | 5 |" in alone.markdown()
+    assert "<h3>left: agent</h3>" in page
 
 
 def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() -> None:

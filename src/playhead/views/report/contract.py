@@ -124,6 +124,28 @@ def by_severity(audit: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: _SEVERITIES.get(str(one.get("severity")), len(_SEVERITIES)))
 
 
+def whose(report: Report) -> dict[str, tuple[str, str]]:
+    """Say of each run that was audited to which of the reported ones it belongs, by its id, and how it is told.
+
+    A Python that a run started belongs to that run, and is told by its name and id.
+    """
+    ids = [run.id for run in report.runs]
+    audited = {str(one.get("run")): one for one in report.audit.get("runs") or ()}
+    found: dict[str, tuple[str, str]] = {}
+    for run, one in audited.items():
+        line = [run]  # it, the run whose program started it, and so on
+        while line[-1] not in ids and (above := str(mapping(audited[line[-1]].get("origin")).get("run"))) in audited:
+            if above in line:
+                break
+            line.append(above)
+        if line[-1] in ids:
+            side = ("left", "right")[ids.index(line[-1])] if len(ids) > 1 else "this one"
+            name = f"{one.get('name') or ''} {run}".strip()
+            of = f"{side}, {name}" if len(ids) > 1 else name
+            found[run] = line[-1], side if run in ids else of
+    return found
+
+
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
     """Say of each side why it failed, and where, unless both did for the same reason."""
     found: dict[str, Any] = diff.get("failures") or {}
