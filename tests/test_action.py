@@ -235,6 +235,29 @@ def test_whoever_may_not_comment_is_told_and_does_not_fail(tmp_path: Path) -> No
     assert "::warning::the report could not be posted" in comment(tmp_path, "none", "a", "text")
 
 
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        ("exit 1", "::error::Playhead needs Python 3.11 or newer"),
+        ('[ "$1" = -c ] || exit 1', "::error::pip could not install Playhead"),
+        ('[ "$1" = -c ] || echo "$@"', "-P -m pip install --quiet /the/action"),
+    ],
+)
+def test_a_python_that_takes_no_playhead_is_told(tmp_path: Path, python: str, said: str) -> None:
+    fake = tmp_path / "a python"
+    fake.write_text(f"#!/bin/sh\n{python}\n")
+    fake.chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(ROOT / "scripts" / "action-install")],
+        env={**os.environ, "PYTHON": str(fake), "WANTED": "", "GITHUB_ACTION_PATH": "/the/action"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith(said)
+    assert done.returncode == ("::error::" in said)
+
+
 def test_no_input_of_the_action_is_put_into_a_line_for_the_shell() -> None:
     runs = [line for line in (ROOT / "action.yml").read_text().splitlines() if line.startswith("      run:")]
     assert len(runs) == 3

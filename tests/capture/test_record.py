@@ -319,6 +319,30 @@ def _git(*arguments: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
+def test_a_commit_that_a_run_only_took_in_is_not_one_that_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLAYHEAD_GIT", raising=False)
+    for key in ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
+        monkeypatch.setenv(key, "ann")
+    _git("init", "-q", "-b", "trunk", cwd=tmp_path)
+    _git("commit", "-q", "--allow-empty", "-m", "first", cwd=tmp_path)
+    _git("checkout", "-q", "-b", "theirs", cwd=tmp_path)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+    _git("commit", "-q", "--allow-empty", "-m", "of somebody else", cwd=tmp_path)
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    _git("checkout", "-q", "trunk", cwd=tmp_path)
+    with playhead.record("git") as run:
+        _git("merge", "-q", "--no-ff", "-m", "merged", "theirs", cwd=tmp_path)
+        monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+        dated = f"dated back\n\nPlayhead-Run: {run.id}"
+        _git("commit", "-q", "--allow-empty", "-m", dated, cwd=tmp_path)
+        monkeypatch.delenv("GIT_COMMITTER_DATE")
+        _git("commit", "-q", "--allow-empty", "-m", "last", cwd=tmp_path)
+    found = {event.data["message"]: event.data.get("link") for event in events() if event.kind == "git.committed"}
+    assert found == {"of somebody else": "older", "merged": None, dated: None, "last": None}
+
+
 def test_a_run_knows_commit_branch_and_dirty_diff_and_records_commits_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

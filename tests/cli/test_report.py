@@ -90,7 +90,7 @@ def test_an_altered_run_is_reported_as_one(ask, sample, store):
     said = ask("report", sample, "-o", "a.html")
     assert said.code == 3
     assert "altered" in said.err
-    assert 'integrity: <b class="bad">broken</b>' in Path("a.html").read_text()
+    assert 'integrity: <b class="bad" id="integrity-0">broken</b>' in Path("a.html").read_text()
 
 
 def test_what_a_broken_chain_leaves_open_is_not_judged_in_every_form(ask, sample, store):

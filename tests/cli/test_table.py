@@ -45,6 +45,18 @@ def test_a_remark_stands_below_where_it_has_no_room_beside():
     ]
 
 
+def test_what_is_shortened_beside_is_whole_below() -> None:
+    columns, row = ["id", "n", "why"], ["x" * 10, "12345", "because it was asked for by somebody"]
+    both = {"short": "why", "below": "why"}
+    assert laid(45, columns, [row], **both)[1:] == ["x" * 10 + "  12345  because it was asked for …"]
+    assert laid(30, columns, [row], **both)[2:] == ["    because it was asked for", "    by somebody"]
+    long = {"one": "y" * 40, "why": row[2]}
+    assert laid(34, ["id", *long], [["x" * 10, *long.values()]], **both)[-2:] == [
+        "    because it was asked for by",
+        "    somebody",
+    ]
+
+
 @given(st.lists(st.lists(st.text("ab 日"), min_size=3, max_size=3), max_size=5), st.integers(34, 80))
 def test_no_word_is_lost_however_narrow_and_the_width_is_kept(rows, width):
     lines = laid(width, ["one", "two", "one"], rows)  # a query may name two columns alike

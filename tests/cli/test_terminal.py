@@ -95,6 +95,14 @@ def test_verdicts_on_all_runs_fit_and_break_no_word(terminal, runs, width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_stream_fits_and_says_what_happened_however_narrow(terminal, runs, width):
+    lines = terminal(width, "log")
+    assert all(text.cells(line) <= width or WIDE in line for line in lines)  # a word below its row stays in one piece
+    told = [line for line in lines if re.search(r"(^    |  )(fix-login ok, \d|dies crashed)", line)]
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_doctor_wraps_at_words_and_below_what_it_says(terminal, ask, runs, width):
     lines = terminal(width, "doctor")
     for line in lines:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from playhead import _limits
 from playhead.views import text as views_text
-from playhead.views.words import Piece, hunks, plain, rows, shown, words
+from playhead.views.words import Piece, hunks, in_one_line, plain, rows, shown, words
 
 TEXTS = st.text(st.sampled_from(list("ab .\n\t2é漢\x1b")) | st.characters(), max_size=80)
 
@@ -51,6 +51,22 @@ def test_one_changed_word_stands_with_a_few_words_around_it() -> None:
     assert told(before + after, before.replace("2025", "2026") + after) == [
         "… eight nine ten the year is [-2025-] {+2026+} and so on it goes for …"
     ]
+
+
+def test_in_one_line_what_stands_between_two_changes_is_there_once() -> None:
+    left = "normalise() strips spaces but keeps capitals. Compare addresses in lower case, then run all of the checks."
+    right = "normalise() keeps capitals. Compare addresses case-folded, then run all of the checks."
+    assert in_one_line(words(left, right)) == (
+        "normalise() [-strips spaces but -]keeps capitals. Compare addresses [-in lower case-] {+case-folded+}, then run"
+        " all of the …"
+    )
+    far = "word " * 40
+    found = in_one_line(words(f"a1 {far}b1", f"a2 {far}b2"))
+    assert found.startswith("[-a1-] {+a2+} word ")
+    assert found.endswith(" word [-b1-] {+b2+}")
+    assert found.count(" … ") == 1
+    assert len(found) < 130
+    assert in_one_line(words("one\ntwo\n", "one\nthree\n")) == "line 2: [-two-] {+three+}"
 
 
 def test_in_a_text_of_several_lines_each_change_names_its_line() -> None:

@@ -26,7 +26,7 @@ PATCH_FLAGS = [
     "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "--diff-algorithm=default",
     "--find-renames", "--submodule=short", "--ignore-submodules=untracked", "-O/dev/null",
 ]  # fmt: skip
-_LOG_FIELDS = ("%H", "%P", "%an", "%aI", "%B")
+_LOG_FIELDS = ("%H", "%P", "%an", "%aI", "%ct", "%B")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<userinfo>[^/?#\s]*)@")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
@@ -92,6 +92,7 @@ class Commit:
     message: str
     files: list[str]
     patch: bytes | None
+    committed_s: int | None = None  # since 1970; None where the commit does not say
 
 
 class Commits(NamedTuple):
@@ -173,8 +174,8 @@ def commits_since(
     except GitFailed as failure:
         return Commits([], 0, str(failure))
     commits = [
-        Commit(sha, parents.split(), author, authored, message, files.get(sha, []), patches.get(sha))
-        for sha, parents, author, authored, message in log
+        Commit(sha, parents.split(), author, authored, message, files.get(sha, []), patches.get(sha), _seconds(time))
+        for sha, parents, author, authored, time, message in log
     ]
     missing = sum(commit.patch is None for commit in commits)
     problem = f"{missing} patches did not fit in {_limits.GIT_DIFF_BYTES_MAX} bytes" if missing else None
@@ -278,16 +279,17 @@ def _file_clock_ns() -> int:
     return time.time_ns() if clock is None else time.clock_gettime_ns(clock)
 
 
-def _log(cwd: Path, span: list[str], commits_max: int, deadline: float) -> list[tuple[str, str, str, str, str]]:
+def _log(cwd: Path, span: list[str], commits_max: int, deadline: float) -> list[tuple[str, ...]]:
     form = "--format=tformat:" + "%x00".join(_LOG_FIELDS)
     flags = ["-z", "--no-patch", "--no-show-signature", "--no-notes", "--encoding=UTF-8", "--topo-order", "--reverse"]
     answer = run(["log", *flags, form, f"--max-count={commits_max}", *span, "--"], cwd, deadline).kept
     texts = [_text(part) for part in answer.split(b"\0")]
     width = len(_LOG_FIELDS)
-    return [
-        (texts[at], texts[at + 1], texts[at + 2], texts[at + 3], texts[at + 4].rstrip("\n"))
-        for at in range(0, len(texts) - 1, width)
-    ]
+    return [(*texts[at : at + width - 1], texts[at + width - 1].rstrip("\n")) for at in range(0, len(texts) - 1, width)]
+
+
+def _seconds(told: str) -> int | None:
+    return int(told) if told.isdecimal() else None
 
 
 def _files(cwd: Path, questions: bytes, deadline: float) -> dict[str, list[str]]:

@@ -47,7 +47,7 @@ def conclude(recording: Recording) -> None:
     if start is not None:
         changes = keep_changes(recording, start)
         if changes is None or changes.commit is None or changes.commit != start.commit:
-            note_commits(recording, start.root, start.commit)
+            note_commits(recording, start)
 
 
 def keep_changes(recording: Recording, start: git.GitState) -> git_changes.Changes | None:
@@ -66,10 +66,10 @@ def keep_changes(recording: Recording, start: git.GitState) -> git_changes.Chang
     return changes
 
 
-def note_commits(recording: Recording, root: Path, start_commit: str | None) -> None:
-    """Record the commits that were made while the run was open, each with its patch."""
+def note_commits(recording: Recording, start: git.GitState) -> None:
+    """Record the commits that are new in the working tree, each with its patch; older ones were only taken in."""
     try:
-        commits, omitted, problem = git.commits_since(root, start_commit)
+        commits, omitted, problem = git.commits_since(start.root, start.commit)
     except Exception as problem_raised:
         guard.absorb(problem_raised, recording, "commits made during the run")
         return
@@ -93,9 +93,16 @@ def note_commits(recording: Recording, root: Path, start_commit: str | None) -> 
                 author=commit.author,
                 authored=commit.authored,
                 parents=commit.parents,
+                link="older" if _is_older(commit, start, recording.id) else None,
             ),
             parent=parent,
         )
     if omitted or problem:
         text = f"{omitted} more commits are not recorded" if omitted else "not every commit is recorded in full"
         recording.emit(kinds.NoteAdded(text=text, data={"omitted": omitted, "problem": problem}), parent=parent)
+
+
+def _is_older(commit: git.Commit, start: git.GitState, run: str) -> bool:
+    """Say whether a commit was there before the run, which merged, pulled or checked it out. Git knows the second."""
+    there = commit.committed_s is not None and commit.committed_s < start.taken_ns // 1_000_000_000
+    return there and run not in commit.message  # a program may date its commits as it likes; the hook names the run

@@ -44,7 +44,7 @@ class Table:
                 break
             if column in self._columns:  # one that is empty is not there
                 self._remove(self._columns.index(column))
-        if short is not None:
+        if short is not None and short != self._below:
             at = self._columns.index(short)
             over = max(0, self._total() - width)
             self._widths[at] = max(least[short], self._widths[at] - over)

@@ -21,7 +21,9 @@ class GitCommitted(Payload):
     committer: str | None = None
     committed: str | None = None
     changes: list[Any] = []  # of each file: path, status, added and removed lines, and `before`, its name until then
-    link: str | None = None  # of one that was imported: trailer, note, started_from, range
+    link: str | None = (
+        None  # of one that it did not make, or that was imported: older, trailer, note, started_from, range
+    )
     shallow: bool = False  # the clone ends here: which parents it has, and what it changed, is not known
 
 

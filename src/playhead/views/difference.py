@@ -11,7 +11,7 @@ from typing import Any, Final
 from playhead import _limits
 from playhead.event.keys import canonical
 from playhead.views.alignment import Block, aligned
-from playhead.views.words import hunks, is_patch, lines, plain, words
+from playhead.views.words import in_one_line, is_patch, lines, words
 
 
 class _Absent:
@@ -56,7 +56,7 @@ class Change:
             if is_patch(self.left) or is_patch(self.right):
                 found["lines"] = lines(self.left, self.right)
             else:
-                found["words"] = " ".join(plain(line) for line in hunks(words(self.left, self.right)))
+                found["words"] = in_one_line(words(self.left, self.right))
         return found
 
 

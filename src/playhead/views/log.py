@@ -10,6 +10,7 @@ from playhead._clock import utc_text
 Entry = dict[str, Any]
 
 SECOND_US = 1_000_000
+NOT_MADE = ("started_from", "older")  # links of commits that a run did not make
 # Of two things at the same moment, what the other led to is the newer one.
 _RANKS = {"ci": 0, "commit": 1, "run": 2}
 _RESULT = ("source", "provider", "ci_run_id", "attempt", "job", "step", "test")
@@ -62,7 +63,7 @@ def _commit(commit: dict[str, Any], started: dict[str, int | None]) -> Entry:
     for run, link in commit["runs"].items():
         began = started.get(run)
         # Git knows only the second: what a run made, it made after it began.
-        if link != "started_from" and None not in (began, time_us) and time_us <= began < time_us + SECOND_US:
+        if link not in NOT_MADE and None not in (began, time_us) and time_us <= began < time_us + SECOND_US:
             time_us = began
     known = ("subject", "author", "authored", "committed", "files", "added", "removed")
     return {

@@ -15,6 +15,7 @@ LINKS = {  # of a commit and a run
     "trailer": "its message names this run",
     "note": "a note names this run",
     "started_from": "this run was started from it",
+    "older": "older than this run, which took it in",
 }
 
 

@@ -246,6 +246,26 @@ def hunks(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> list
     return [fitted(line, width) for line in lines]
 
 
+def in_one_line(pieces: list[Piece], width: int = _limits.DEVIATION_WIDTH_MAX) -> str:
+    """Return all changes in one line. What stands between two of them is there once; a text of several lines is told
+    by its lines.
+    """
+    if any("\n" in piece.text for piece in pieces):
+        return " ".join(plain(line) for line in hunks(pieces, width))
+    found: list[str] = []
+    for at, (how, text) in enumerate(pieces):
+        if how == "removed":
+            found.append(f"[-{shown(text, _room(pieces, at, width))}-]")
+        elif how == "added":
+            beside = " " if at and pieces[at - 1].how == "removed" else ""
+            found.append(f"{beside}{{+{shown(text, _room(pieces, at, width))}+}}")
+        elif 0 < at < len(pieces) - 1:
+            found.append(shown(text, 2 * _CONTEXT_CHARACTERS_MAX))
+        else:
+            found.append(_beginning(text, False) if at else _ending(text, False))
+    return "".join(found)
+
+
 def _room(pieces: list[Piece], at: int, width: int) -> int:
     """Return how much of a piece is shown: where something took its place, there has to be room for both."""
     near = (pieces[other].how for other in (at - 1, at + 1) if 0 <= other < len(pieces))

@@ -233,7 +233,8 @@ def test_commits_and_what_changed_unseen_in_the_working_tree_are_writes() -> Non
     run = Told()
     run.effect("file.written", "/repo/seen", mode="w")
     run.add("git.committed", {"commit": "abcdef0123456", "files": ["a", "b"], "message": "Fix it\n\nmore"})
-    run.add("git.committed", {"commit": "0123456", "files": [], "link": "started_from"})
+    for link in ("started_from", "older", "range"):
+        run.add("git.committed", {"commit": "0123456", "files": [], "link": link})
     told_of = {"root": "/repo", "new": ["seen", "made by sh"], "gone": ["old"]}
     at = run.add("note.added", {"text": "files in the working tree: 2 new, 1 gone", "data": told_of})
     _, commit, unseen = found("write", run)

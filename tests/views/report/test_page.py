@@ -95,6 +95,42 @@ def test_the_page_asks_nobody_for_anything_and_holds_all() -> None:
         assert f'id="{part}"' in page
 
 
+def test_the_page_of_two_runs_opens_with_how_they_differ_and_each_says_what_it_touched() -> None:
+    found = report(recorded(), recorded("other"))
+    head = found.html().partition('id="diff"')[0].partition("<body>")[2]
+    assert head.index("The final output differs") < head.index("First: ") < head.index("left: agent")
+    assert head.count('<th>touched</th><td><a href="#audit">') == 2
+    alone = report(recorded()).html()
+    assert "differ" not in alone.partition("<nav>")[0].partition("<body>")[2]
+
+
+def test_what_was_touched_is_counted_for_each_run_and_the_worst_is_red() -> None:
+    def of(run: str, rule: str, severity: str) -> dict[str, Any]:
+        return {"run": run, "rule": rule, "severity": severity, "seq": 1, "detail": ""}
+
+    found = report(recorded(), recorded())
+    left, right = (run.id for run in found.runs)
+    found.audit["findings"] = [of(left, "write", "low"), of(left, "deny", "high"), of(left, "write", "low")]
+    page = found.html()
+    assert '2 write, 1 deny</a>; <b class="bad">1 of high severity</b>' in page
+    assert "nothing that an audit finds</a></td>" in page
+    del found.runs[1]
+    found.diff = None
+    found.audit["runs"][1]["origin"] = {"run": left}  # as of a Python that it started
+    found.audit["findings"].append(of(right, "network", "low"))
+    assert "2 write, 1 network, 1 deny</a>" in found.html()
+
+
+def test_the_metrics_of_a_page_have_tools_and_steps_too() -> None:
+    page = report(recorded()).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    for what in ("models", "tools", "steps"):
+        assert f"<tr><th>{what}</th><td>1</td><td>0</td>" in page
+    with playhead.record("nothing") as run:
+        run.output = 1
+    page = report(run.id).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    assert "No model was asked, no tool called" in page
+
+
 def test_what_an_agent_said_is_not_acted_on() -> None:
     page = report(recorded()).html()
     assert "alert(1)</script>" not in page
@@ -209,6 +245,25 @@ def test_findings_of_several_runs_say_whose_they_are_and_lead_to_their_event() -
     assert f'<td>{right}</td><td class="number">5</td><td>wrote</td>' in alone.html()
 
 
+def test_what_pythons_did_that_a_run_started_belongs_to_that_side() -> None:
+    left, right, child, grandchild = (recorded() for _ in range(4))
+    both, alone = report(left, right), report(right)
+    for found in (both, alone):
+        origins = {child: right, grandchild: child}
+        kids = [{"run": run, "name": "kid", "origin": {"run": of, "mode": "child"}} for run, of in origins.items()]
+        found.audit["runs"] += [*kids, {"run": "other", "origin": {"run": "other"}}]
+        one = {"rule": "delete", "severity": "high", "seq": 5, "detail": "gone"}
+        found.audit["findings"] = [{**one, "run": run} for run in (right, child, grandchild)]
+    page = both.html()
+    for told in ("right", f"right, kid {child}", f"right, kid {grandchild}"):
+        assert f'<td>{told}</td><td class="number">' in page
+    assert page.count("3 delete</a>") == 1
+    assert page.index("nothing that an audit finds") < page.index("3 delete</a>")
+    assert f"| right, kid {grandchild.replace('_', chr(92) + '_')} | 5 |" in both.markdown()
+    assert f"| kid {child.replace('_', chr(92) + '_')} | 5 |" in alone.markdown()
+    assert "<h3>left: agent</h3>" in page
+
+
 def test_findings_in_markdown_say_whose_they_are_where_there_are_several_runs() -> None:
     left, right = recorded(), recorded("other")
     one, both = report(left).markdown(), report(left, right).markdown()
@@ -261,10 +316,32 @@ def test_the_page_checks_what_it_has_of_a_long_run_and_finds_every_event_that_it
 def test_a_page_whose_data_cannot_be_read_confirms_nothing() -> None:
     with MiniRacer() as made:
         made.eval(SCRIPT.read_text())
-        made.eval('var place = {}, data = { textContent: "{oops" }')
-        made.eval("var document = { getElementById: () => data, querySelectorAll: () => [place] }; begin()")
+        made.eval('var place = {}, claim = { textContent: "intact" }, data = { textContent: "{oops" }')
+        made.eval("var all = asked => [asked.includes('integrity') ? claim : place]")
+        made.eval("var document = { getElementById: () => data, querySelectorAll: all }; begin()")
+        assert made.eval("claim.textContent") == "not confirmed"
         assert made.eval("place.className") == "bad"
         assert made.eval("place.textContent").startswith("broken, as this page finds: its data cannot be read (")
+
+
+PAGE = """
+var places = {}, made = () => ({ children: [], append() {}, replaceChildren() {}, addEventListener() {} });
+var document = { getElementById: id => places[id] ??= made(), createElement: made, addEventListener() {} };
+var window = document, location = { hash: "" }, setTimeout = go => go();
+"""
+
+
+def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made() -> None:
+    for changed, told in ((False, "intact"), (True, "broken")):
+        document = data_of(report(recorded()).html())
+        lines = document["runs"][0]["lines"]
+        lines[3] = lines[3].replace('"seq":3', '"seq":3 ') if changed else lines[3]
+        with MiniRacer() as made:
+            made.eval(SCRIPT.read_text())
+            made.eval(PAGE)
+            made.eval(f"document.getElementById('data').textContent = {json.dumps(json.dumps(document))}")
+            made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+            assert made.eval("places['integrity-0'].textContent") == told
 
 
 def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> None:
@@ -279,6 +356,19 @@ def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> No
     )
     grown = {**run, "lines": [*run["lines"], run["lines"][-1]]}  # by one that came after it was verified
     assert [engine.eval(f"missing({json.dumps(one)})") for one in (run, grown)] == ["", ""]
+
+
+def test_a_difference_from_which_nothing_follows_says_nothing_of_those_that_would() -> None:
+    found = report(recorded(), recorded())
+    assert found.diff is not None
+    for causes, told in (
+        ([None], "1 deviation."),
+        ([None, "follows"], "2 deviations, 1 of them follows from others."),
+        ([None, "follows", "follows"], "3 deviations, 2 of them follow from others."),
+    ):
+        found.diff["deviations"] = [{"type": "changed", "path": "a", "cause": cause} for cause in causes]
+        assert f"\n{told}\n" in found.markdown()
+        assert f">{told} ◆" in found.html()
 
 
 def test_markdown_is_short_and_nothing_in_it_is_markup() -> None:

@@ -13,7 +13,7 @@ from playhead._api.stream import stream
 from playhead.cli.filters import tell_above
 from playhead.cli.output import Output
 from playhead.errors import UsageError
-from playhead.views import text
+from playhead.views import log, text
 
 STYLES = {
     "ok": "green", "success": "green", "error": "red", "failure": "bold red", "timed_out": "bold red",
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 0
     rows = [_row(entry) for entry in found.entries]
     columns = ("when (UTC)", "what", "which", "how", "belongs to")
-    out.table(columns, rows, whole=("when (UTC)", "what", "which"), short="how")
+    out.table(columns, rows, whole=("when (UTC)", "what", "which"), short="how", below="how")
     return 0
 
 
@@ -89,7 +89,7 @@ def _row(entry: dict[str, Any]) -> list[Any]:
         case "run":
             which, how, of = (_short(entry["run"]), "cyan"), _how_run(entry), _sha(entry["commit"])
         case "commit":
-            made = [one["run"] for one in entry["runs"] if one["link"] != "started_from"]
+            made = [one["run"] for one in entry["runs"] if one["link"] not in log.NOT_MADE]
             which, how, of = (_sha(entry["commit"]), "yellow"), _how_commit(entry), ", ".join(map(_short, made))
         case _:
             result = str(entry["result"] or "unknown")

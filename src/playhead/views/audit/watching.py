@@ -38,7 +38,7 @@ _MADE = ("directory.created", "file.created", "link.created")
 _UNSEEN_NETWORK = ("websocket", "grpc", "curl_cffi", "uvloop", "transport")  # sources of gaps
 _DONE = ("write", "delete", "process", "network", "secret")  # what a replay may only seem to do
 CHILD = "child"  # the mode of the origin of a run that another started
-_NOT_MADE = ("started_from", "range")  # how commits belong to a run that did not make them
+_NOT_MADE = ("started_from", "older", "range")  # how commits belong to a run that did not make them
 
 
 class Watched:

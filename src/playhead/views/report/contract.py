@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.views import text
 from playhead.views.audit.findings import SEVERITIES
 from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
@@ -81,6 +82,13 @@ def before(diff: dict[str, Any]) -> dict[str, Any] | None:
     return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
 
 
+def counted(deviations: list[dict[str, Any]]) -> str:
+    """Say how many deviations there are, and how many of them are only consequences."""
+    follows = sum(one.get("cause") == "follows" for one in deviations)
+    of_them = f", {follows:,} of them follow{'s' if follows == 1 else ''} from others" if follows else ""
+    return f"{text.several(len(deviations), 'deviation')}{of_them}."
+
+
 def said(deviation: dict[str, Any]) -> str:
     """Say what was asked and what came of it, of what only one of the runs has."""
     asked, answered = (str(deviation.get(name) or "") for name in ("asked", "answered"))
@@ -114,6 +122,28 @@ def by_severity(audit: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the findings of an audit, the worst first: where not all are shown, those are."""
     found = [one for one in audit.get("findings") or () if isinstance(one, dict)]
     return sorted(found, key=lambda one: _SEVERITIES.get(str(one.get("severity")), len(_SEVERITIES)))
+
+
+def whose(report: Report) -> dict[str, tuple[str, str]]:
+    """Say of each run that was audited to which of the reported ones it belongs, by its id, and how it is told.
+
+    A Python that a run started belongs to that run, and is told by its name and id.
+    """
+    ids = [run.id for run in report.runs]
+    audited = {str(one.get("run")): one for one in report.audit.get("runs") or ()}
+    found: dict[str, tuple[str, str]] = {}
+    for run, one in audited.items():
+        line = [run]  # it, the run whose program started it, and so on
+        while line[-1] not in ids and (above := str(mapping(audited[line[-1]].get("origin")).get("run"))) in audited:
+            if above in line:
+                break
+            line.append(above)
+        if line[-1] in ids:
+            side = ("left", "right")[ids.index(line[-1])] if len(ids) > 1 else "this one"
+            name = f"{one.get('name') or ''} {run}".strip()
+            of = f"{side}, {name}" if len(ids) > 1 else name
+            found[run] = line[-1], side if run in ids else of
+    return found
 
 
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:

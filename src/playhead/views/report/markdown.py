@@ -17,6 +17,7 @@ from playhead.views.report.contract import (
     before,
     by_severity,
     children_told,
+    counted,
     failures,
     is_replay,
     outcome,
@@ -24,6 +25,7 @@ from playhead.views.report.contract import (
     said,
     silent,
     verdict,
+    whose,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
@@ -42,7 +44,7 @@ def markdown_of(report: Report) -> str:
     """Return the report, with the summary first and long parts folded; a part that a comment cannot hold is named."""
     parts = {"runs": _runs(report.runs), "differences": [] if report.diff is None else _diff(report.diff)}
     parts["settings"] = [] if report.diff is None else _settings(report.diff)
-    parts["audit"] = _audit(report.audit, [run.id for run in report.runs])
+    parts["audit"] = _audit(report)
     parts |= {f"timeline of {run.id}": _timeline(run) for run in report.runs}
     told, room = ["## Playhead", ""], _limits.REPORT_COMMENT_CHARACTERS_MAX
     for name, lines in parts.items():
@@ -125,7 +127,7 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
     follows = [one for one in deviations if one.get("cause") == "follows"]
     if not deviations:
         return []
-    found = ["", f"{text.several(len(deviations), 'deviation')}, {len(follows):,} of them follow from others.", ""]
+    found = ["", counted(deviations), ""]
     room = _limits.REPORT_ROWS_SHORT
     shown = {id(one) for one in (origins + follows)[:room]}
     for one in deviations:
@@ -173,7 +175,8 @@ def _place(one: dict[str, Any]) -> str:
     return f"event {seqs}: **{_m(one.get('type'))}** {path}{_m(_cut(said(one)))}{cause}"
 
 
-def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
+def _audit(report: Report) -> list[str]:
+    audit, runs = report.audit, [run.id for run in report.runs]
     counts = {name: count for name, count in (audit.get("counts") or {}).items() if count}
     told = ", ".join(f"{count:,} {_m(name)}" for name, count in counts.items()) or "nothing was found"
     findings = by_severity(audit)
@@ -181,13 +184,13 @@ def _audit(audit: dict[str, Any], runs: list[str]) -> list[str]:
     found = ["", f"### Audit: {told}{f'; {high:,} of {_SEVERE[0]} severity' if high else ''}", ""]
     worth = [one for one in findings if one.get("severity") in _SEVERE]
     if worth:
-        sides = {run: side for run, side in zip(runs, ("left", "right"), strict=False) if len(runs) > 1}
+        belongs = whose(report)
         several = len(runs) > 1 or any(one.get("run") not in runs for one in worth)
         columns = ["rule", "severity", *(["run"] if several else []), "event", "what"]
         found += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for one in worth[: _limits.REPORT_ROWS_SHORT]:
             run = str(one.get("run"))
-            cells = {**one, "run": sides.get(run, run if run not in runs else "this one"), "event": one.get("seq")}
+            cells = {**one, "run": belongs.get(run, ("", run))[1], "event": one.get("seq")}
             cells["what"] = _cut(one.get("detail"))
             found.append(f"| {' | '.join(_m(cells.get(name)) for name in columns)} |")
         if len(worth) > _limits.REPORT_ROWS_SHORT:

@@ -17,9 +17,12 @@ def e(value: Any) -> str:
     return "" if value is None else escape(str(value).translate(_UNSEEN), quote=True)
 
 
-def badge(name: str, value: Any) -> str:
-    """Return a name and a value in a frame, or nothing where there is no value."""
-    return "" if value is None else f'<span class="badge">{e(name)}: <b class="{tone(value)}">{e(value)}</b></span>'
+def badge(name: str, value: Any, place: str = "") -> str:
+    """Return a name and a value in a frame, or nothing where there is no value; a script finds the value at a place."""
+    found = f' id="{e(place)}"' if place else ""
+    return (
+        "" if value is None else f'<span class="badge">{e(name)}: <b class="{tone(value)}"{found}>{e(value)}</b></span>'
+    )
 
 
 def tone(value: Any) -> str:

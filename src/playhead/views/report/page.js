@@ -127,6 +127,7 @@ function begin() {
   try { data = JSON.parse(document.getElementById("data").textContent); } catch (error) {
     document.querySelectorAll('[id^="checked-"]').forEach(place => { place.className = "bad";
       place.textContent = "broken, as this page finds: its data cannot be read (" + error.message + "), so nothing above is confirmed"; });
+    document.querySelectorAll('[id^="integrity-"]').forEach(claim => { claim.className = "bad"; claim.textContent = "not confirmed"; });
     return;
   }
   const all = data.runs.map((run, number) => new Events(number, run));
@@ -135,7 +136,10 @@ function begin() {
     const place = document.getElementById("checked-" + number), waiting = parts(run).filter(part => part.lines.length);
     const count = run.lines.length + run.lines_at_end.length;
     let done = 0;
-    const say = (style, text) => { place.className = style; place.textContent = text; };
+    // What the page finds counts more than what was found when it was made.
+    const say = (style, text) => { place.className = style; place.textContent = text;
+      const claim = document.getElementById("integrity-" + number);
+      if (claim && style === "bad") { claim.className = "bad"; claim.textContent = "broken"; } };
     const go = () => {
       let wrong = null;
       for (const until = Date.now() + SLICE_MS; !wrong && waiting.length && Date.now() < until;) {

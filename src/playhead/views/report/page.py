@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict
+from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict, whose
 from playhead.views.report.markup import as_json, badge, e, link, tone
-from playhead.views.report.page_diff import diff_of
+from playhead.views.report.page_diff import diff_of, outcome_told
 
 _INDENT_MAX = 12
 _SIDES = ("left", "right")
@@ -23,7 +24,8 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-in
 def page_of(report: Report, style: str, script: str) -> str:
     """Return the whole page, with a style and a script in it."""
     title = " and ".join(_name(run) for run in report.runs)
-    parts = [f"<h1>{e(title)}</h1>", *_heads(report.runs), _nav(report)]
+    parts = [f"<h1>{e(title)}</h1>", "" if report.diff is None else outcome_told(report.diff), _nav(report)]
+    parts += [f'<div class="runs">{"".join(_heads(report))}</div>']
     if report.diff is not None:
         parts.append(diff_of(report.diff))
     for number, run in enumerate(report.runs):
@@ -44,12 +46,26 @@ def page_of(report: Report, style: str, script: str) -> str:
     )
 
 
-def _heads(runs: Sequence[ReportedRun]) -> list[str]:
-    sides = _SIDES if len(runs) > 1 else ("",)
-    return [_head(number, run, side) for number, (run, side) in enumerate(zip(runs, sides, strict=True))]
+def _heads(report: Report) -> list[str]:
+    sides = _SIDES if len(report.runs) > 1 else ("",)
+    return [
+        _head(number, run, side, _touched(report, run))
+        for number, (run, side) in enumerate(zip(report.runs, sides, strict=True))
+    ]
 
 
-def _head(number: int, run: ReportedRun, side: str) -> str:
+def _touched(report: Report, run: ReportedRun) -> str:
+    """Count what an audit found of a run, and of the Pythons that it started."""
+    belongs = whose(report)
+    found = [one for one in by_severity(report.audit) if belongs.get(str(one.get("run")), ("",))[0] == run.id]
+    counts = Counter(str(one.get("rule")) for one in found)
+    told = ", ".join(f"{counts[rule]:,} {e(rule)}" for rule in mapping(report.audit.get("counts")) if counts[rule])
+    high = sum(one.get("severity") == "high" for one in found)
+    worst = f'; <b class="bad">{high:,} of high severity</b>' if high else ""
+    return f'<a href="#audit">{told or "nothing that an audit finds"}</a>{worst}'
+
+
+def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     about, verified = run.summary, run.verify
     took = text.duration(about.get("duration_us"))
     models = text.several(_count(about, "model_calls"), "call")
@@ -59,7 +75,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [], silent(run))
     badges = [
         badge("status", about.get("status")),
-        badge("integrity", verdict(verified, "integrity")),
+        badge("integrity", verdict(verified, "integrity"), f"integrity-{number}"),
         badge("completeness", verdict(verified, "completeness")),
         badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
@@ -75,6 +91,7 @@ def _head(number: int, run: ReportedRun, side: str) -> str:
         ("replay", _compared(mapping(verified.get("fidelity"))) if is_replay(verified) else ""),
     ]  # fmt: skip
     rows = "".join(f"<tr><th>{e(name)}</th><td>{e(value)}</td></tr>" for name, value in facts if value)
+    rows += f"<tr><th>touched</th><td>{touched}</td></tr>"
     rows += "".join(
         f"<tr><th>{name}</th><td>{_value(value)}</td></tr>"
         for name, value in (("input", mapping(about.get("request")).get("payload")), ("output", about.get("output")))
@@ -118,7 +135,8 @@ def _timeline(number: int, run: ReportedRun, several: bool) -> str:
     whole = max((_time(row, "at_us") + _time(row, "duration_us") for row in body), default=0) or 1
     rows = "".join(_row(number, row, whole if _count(row, "seq") < end else None) for row in shown)
     more = f'<p class="dim">{run.rows_left_out:,} rows are left out.</p>' if run.rows_left_out else ""
-    return f'<h2 id="timeline-{number}">Timeline{_of(run, several)}</h2><table class="timeline">{rows}</table>{more}'
+    head = f'<h2 id="timeline-{number}">Timeline{_of(number, run, several)}</h2>'
+    return f'{head}<table class="timeline">{rows}</table>{more}'
 
 
 def _row(number: int, row: dict[str, Any], whole: int | None) -> str:
@@ -146,11 +164,35 @@ def _time(row: dict[str, Any], name: str) -> int:
 
 def _metrics(report: Report) -> str:
     parts = []
-    for run in report.runs:
+    for number, run in enumerate(report.runs):
         groups = run.metrics.get("groups")
-        if isinstance(groups, list) and groups:
-            parts.append(f"<h3>{e(_name(run))}</h3>{_flat_table(groups)}")
-    return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or "<p class=dim>No model was asked.</p>"}'
+        tables = [_latencies(mapping(run.metrics.get("total")))]
+        tables += [_flat_table(groups)] if isinstance(groups, list) and groups else []
+        if any(tables):
+            side = f"{_SIDES[number]}: " if len(report.runs) > 1 else ""
+            parts.append(f"<h3>{side}{e(_name(run))}</h3>{''.join(tables)}")
+    none = '<p class="dim">No model was asked, no tool called, and there are no steps.</p>'
+    return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or none}'
+
+
+def _latencies(total: dict[str, Any]) -> str:
+    """Write what calls to models, calls to tools, and steps took, and how many failed."""
+    rows = ""
+    for what in ("models", "tools", "steps"):
+        found = mapping(total.get(what))
+        count = _count(found, "calls") or _count(found, "count")
+        if count:
+            failed, retries = _count(found, "errors") or _count(found, "failed"), _count(found, "retries")
+            times = (_milliseconds(found.get(name)) for name in ("p50_ms", "p95_ms", "p99_ms", "ms"))
+            cells = (f"{count:,}", f"{failed:,}", f"{retries:,}" if "retries" in found else "", *times)
+            rows += f"<tr><th>{what}</th>{''.join(f'<td>{e(cell)}</td>' for cell in cells)}</tr>"
+    columns = ("", "count", "failed", "retries", "p50", "p95", "p99", "in all")
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+
+
+def _milliseconds(value: Any) -> str:
+    return text.duration(value * 1000) if type(value) in (int, float) else ""
 
 
 def _flat_table(groups: Sequence[Any]) -> str:
@@ -183,26 +225,25 @@ def _number(value: Any) -> str:
 
 
 def _audit(report: Report) -> str:
-    audit, sides = report.audit, {run.id: number for number, run in enumerate(report.runs)}
+    audit, ids = report.audit, [run.id for run in report.runs]
     findings = by_severity(audit)
     counts = mapping(audit.get("counts"))
     badges = "".join(badge(name, count) for name, count in counts.items() if count)
-    several = len(sides) > 1 or any(one.get("run") not in sides for one in findings)
-    rows = "".join(_finding(one, sides, several) for one in findings[: _limits.REPORT_FINDINGS_MAX])
+    belongs = whose(report) if len(ids) > 1 or any(one.get("run") not in ids for one in findings) else {}
+    rows = "".join(_finding(one, ids, belongs) for one in findings[: _limits.REPORT_FINDINGS_MAX])
     more = len(findings) - _limits.REPORT_FINDINGS_MAX
     told = f'<p class="dim">{more:,} more findings are in the data of this page.</p>' if more > 0 else ""
-    run = "<th>run</th>" if several else ""
+    run = "<th>run</th>" if belongs else ""
     head = f"<tr><th>rule</th><th>severity</th>{run}<th>event</th><th>what</th></tr>"
     body = f"<table>{head}{rows}</table>{told}" if findings else '<p class="ok">Nothing was found.</p>'
     return f'<h2 id="audit">Audit</h2>{badges}{body}'
 
 
-def _finding(one: dict[str, Any], sides: dict[str, int], several: bool) -> str:
+def _finding(one: dict[str, Any], ids: list[str], belongs: dict[str, tuple[str, str]]) -> str:
     """Write a finding: with a link where its run is in the page, and not of a Python that this one started."""
-    number, severity = sides.get(str(one.get("run"))), one.get("severity")
-    of = e(one.get("run")) if number is None else _SIDES[number] if len(sides) > 1 else "this one"
-    run = f"<td>{of}</td>" if several else ""
-    seq = e(one.get("seq")) if number is None else link(number, one.get("seq"))
+    whole, severity = str(one.get("run")), one.get("severity")
+    run = f"<td>{e(belongs.get(whole, ('', whole))[1])}</td>" if belongs else ""
+    seq = link(ids.index(whole), one.get("seq")) if whole in ids else e(one.get("seq"))
     return (
         f'<tr><td class="word">{e(one.get("rule"))}</td><td class="{tone(severity)} word">{e(severity)}</td>{run}'
         f'<td class="number">{seq}</td><td>{e(one.get("detail"))}</td></tr>'
@@ -214,15 +255,16 @@ def _events(number: int, run: ReportedRun, several: bool) -> str:
     more = f'<p class="dim">{run.lines_left_out:,} lines are left out.</p>' if run.lines_left_out else ""
     without = "Without scripts they are not listed; the data at the end of this page has them."
     return (
-        f'<h2 id="events-{number}">Events{_of(run, several)}</h2><noscript><p class="dim">{without}</p></noscript>'
+        f'<h2 id="events-{number}">Events{_of(number, run, several)}</h2>'
+        f'<noscript><p class="dim">{without}</p></noscript>'
         f'<p><input id="filter-{number}" placeholder="only events with this text" aria-label="filter"> '
         f'<button id="earlier-{number}">earlier</button> <button id="later-{number}">later</button> '
         f'<span id="range-{number}" class="dim"></span></p><div id="list-{number}"></div>{more}'
     )
 
 
-def _of(run: ReportedRun, several: bool) -> str:
-    return f' <span class="dim">of {e(_name(run))}, {e(run.id)}</span>' if several else ""
+def _of(number: int, run: ReportedRun, several: bool) -> str:
+    return f' <span class="dim">{_SIDES[number]}: {e(_name(run))}, {e(run.id)}</span>' if several else ""
 
 
 def _name(run: ReportedRun) -> str:

@@ -10,7 +10,7 @@ from playhead.views import prices, text
 from playhead.views.diff.measures import costs_told
 from playhead.views.difference import spelled
 from playhead.views.points import mapping
-from playhead.views.report.contract import before, children_told, failures, outcome, output_changes, said
+from playhead.views.report.contract import before, children_told, counted, failures, outcome, output_changes, said
 from playhead.views.report.markup import as_json, e, link
 from playhead.views.words import is_patch, words
 from playhead.views.words import lines as lines_of
@@ -26,6 +26,13 @@ _TOOK = {
 }
 
 
+def outcome_told(diff: dict[str, Any]) -> str:
+    """Return what the page of two runs opens with: whether the final output differs, and where they first do."""
+    headline = diff.get("headline")
+    first = f" First: {_place(headline)}" if isinstance(headline, dict) else ""
+    return f'<p><b><a href="#diff">{e(outcome(diff).capitalize())}</a>.</b>{first}</p>'
+
+
 def diff_of(diff: dict[str, Any]) -> str:
     """Return the part of the page that says how the runs differ."""
     found = list(diff.get("deviations") or ())
@@ -36,12 +43,8 @@ def diff_of(diff: dict[str, Any]) -> str:
         parts.append(f"<p>First: {_place(headline)}</p>")
     if (first := before(diff)) is not None:
         parts.append(f"<p>Before: {_place(first)}</p>")
-    follows = sum(one.get("cause") == "follows" for one in found)
     if found:
-        of_them = f", {follows:,} of them follow from others" if follows else ""
-        parts.append(
-            f'<p class="dim">{text.several(len(found), "deviation")}{of_them}. ◆: here a branch left the other</p>'
-        )
+        parts.append(f'<p class="dim">{counted(found)} ◆: here a branch left the other</p>')
     parts += [_deviation(one) for one in found[: _limits.REPORT_FINDINGS_MAX]]
     if (more := len(found) - _limits.REPORT_FINDINGS_MAX) > 0:
         parts.append(f'<p class="dim">{more:,} more deviations are in the data of this page.</p>')
@@ -105,7 +108,7 @@ def _change(change: dict[str, Any]) -> str:
     path = f'<div class="dim"><code>{e(change.get("path") or "/")}</code></div>'
     sides = {side: change[side] for side in ("left", "right") if side in change}
     if len(sides) == 2 and all(isinstance(side, str) for side in sides.values()):
-        return f"{path}<pre>{_texts(sides['left'], sides['right'])}</pre>"
+        return f'{path}<pre class="words">{_texts(sides["left"], sides["right"])}</pre>'
     # A text looks like one: "1" is not 1, and nothing is not "None".
     told = {side: as_json(value) for side, value in sides.items()}
     was = f"<del>{e(told['left'])}</del>" if "left" in told else ""
