@@ -132,6 +132,15 @@ class Player(Protocol):
         The name `*` asks for a list of all names.
         """
 
+    def beginning(self, lane: str) -> None:
+        """Return when it is the turn of a thread to begin with work whose lane this is.
+
+        That is at once, unless the work was recorded as cancelled before anybody had begun with it.
+        """
+
+    def was_done(self, lane: str) -> bool:
+        """Say whether work whose lane this is was recorded as done: it could not be cancelled before it began."""
+
     def ending(self, lane: str) -> None:
         """Return when it is the turn of a thread to end whose lane this is."""
 

@@ -14,7 +14,7 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import answering, children, handing, lanes, spawning
+from playhead.capture import answering, cancelled_jobs, children, handing, lanes, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, ambient, current, place
 
@@ -35,6 +35,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
     """Put ourselves where work is handed in, where workers take it, and where results come back."""
     if module.__name__ == "concurrent.futures.thread":
         patches.replace(module.ThreadPoolExecutor, "submit", _submit)
+        patches.replace(module._WorkItem, "run", cancelled_jobs.run)
     elif module.__name__ == "concurrent.futures.process":
         patches.replace(module.ProcessPoolExecutor, "submit", _submit_to_process)
         patches.replace(module._ExecutorManagerThread, "process_result_item", _process_result_item)
@@ -73,7 +74,7 @@ def _submit(original: Any) -> Any:
         finally:
             lanes.local.quiet = quiet
         _tell_if_cancelled(future, start)
-        return future
+        return cancelled_jobs.cancelled_as_then(future, start.child)
 
     return submit
 

@@ -55,6 +55,13 @@ class LivePlayer(Player):
         """Know of no variable."""
         return False, None
 
+    def beginning(self, lane: str) -> None:
+        """Let work begin when it does."""
+
+    def was_done(self, lane: str) -> bool:
+        """Know nothing of it."""
+        return False
+
     def ending(self, lane: str) -> None:
         """Let threads end when they do."""
 

@@ -111,6 +111,7 @@ class Lookup:
         self._numbered: dict[tuple[str, str], dict[int, int]] = {}  # by lane and source
         self._started: frozenset[str] | None = None
         self.ended: dict[str, int] = {}  # by lane: when it was recorded as ended
+        self.cancelled: set[str] = set()  # lanes that were recorded as cancelled
         self.was_got = False  # whether something was got out of a queue
         self._know_endings()
 
@@ -119,6 +120,8 @@ class Lookup:
             self.was_got = self.was_got or any(name.endswith(GOT) for name, _ in self.lane(lane).queues)
             for value in self.lane(lane).queues.get((LANE_ENDED, ""), ()):
                 self.ended[value[0]] = self._tape.elapsed(value[1])
+                if value[2] == "cancelled":
+                    self.cancelled.add(value[0])
 
     def lane(self, path: str) -> _Lane:
         """Return what a lane read."""

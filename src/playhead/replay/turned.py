@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from playhead import _limits
@@ -26,6 +28,15 @@ class Turned:
         """Count something that was answered, and not in the place where it was recorded."""
         raise NotImplementedError
 
+    def beginning(self, lane: str) -> None:
+        """Return when it is the turn of a thread to begin: not before work is cancelled that was, and never begun."""
+        if lane in self.lookup.cancelled:
+            self.order.wait(self.lookup.ended[lane], "begin", lane)
+
+    def was_done(self, lane: str) -> bool:
+        """Say whether work was recorded as done."""
+        return lane in self.lookup.ended and lane not in self.lookup.cancelled
+
     def ending(self, lane: str) -> None:
         """Return when it is the turn of a thread to end whose lane this is."""
         at_us = self.lookup.ended.get(lane)
@@ -33,10 +44,22 @@ class Turned:
             self.order.wait(at_us, "end", lane)
 
     async def ending_async(self, lane: str) -> None:
-        """Return when it is the turn of a task to end whose lane this is."""
+        """Return when it is the turn of a task to end whose lane this is; at once where it is cancelled before.
+
+        Then it had ended in the recording, and could not be cancelled any more: one of several that failed at once.
+        """
+        import asyncio
+
         at_us = self.lookup.ended.get(lane)
-        if at_us is not None:
+        if at_us is None:
+            return
+        try:
             await self.order.wait_async(at_us, "end", lane)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or lane in self.lookup.cancelled or _is_shutting_down():
+                raise
+            task.uncancel()
 
     def expect(self, lane: str, is_over: Callable[[], bool]) -> None:
         """Let time not pass the recorded end of work in another process before that has ended."""
@@ -108,3 +131,13 @@ class Turned:
     def turn(self, wall_us: int) -> None:
         """Return when it is the turn of something that was recorded at this time since the epoch."""
         self.order.wait(self.tape.elapsed(wall_us))
+
+
+def _is_shutting_down() -> bool:
+    """Say whether `asyncio.run` cancels what its program has left: that it had ended does not matter any more."""
+    from asyncio import runners
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not runners._cancel_all_tasks.__code__:  # type: ignore[attr-defined]
+        frame = frame.f_back
+    return frame is not None
