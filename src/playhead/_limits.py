@@ -185,6 +185,7 @@ DIFFERENCE_ALIKE_NODES_MAX: Final = 256  # of what is in such a span, that is lo
 DIFFERENCE_KIN_MAX: Final = (
     2_000  # calls in one comparison whose single values are held against each other; the rest is paired by its place
 )
+DIFFERENCE_WRAPPERS_MAX: Final = 16  # spans put around each other, that are seen as put around what is in them
 DIFFERENCE_CHILDREN_MAX: Final = 100  # runs of Pythons that the two started, which are compared in their turn
 DURATION_DIFF_RATIO_MIN: Final = 0.25  # of the longer of two times, from which on `diff --durations` names them
 DURATION_DIFF_US_MIN: Final = 10_000  # and so many microseconds apart: less is noise

@@ -181,6 +181,25 @@ def test_a_lane_has_the_prompt_and_the_pack_of_those_that_led_to_it():
     assert [(one.context_pack or {}).get("digest") for one in found] == ["d0", "d0", "d0", "d1", "d0", "d1", "d1", "d0"]
 
 
+def test_what_a_lane_asked_is_not_hidden_by_what_went_on_beside_it_where_it_began():
+    plain = events(
+        ("run.started", {"name": "n", "context_pack": "d0"}, "0"),
+        ("model.invoked", {"model": "m", "request": "before"}, "1"),
+        ("note.added", {"text": "a worker begins"}, None),
+        ("model.invoked", {"model": "m", "request": "main"}, "2"),
+        ("artifact.created", {"name": "p1", "role": "context_pack", "digest": "d1"}, None),
+        ("note.added", {"text": "it goes on"}, None),
+        ("model.invoked", {"model": "m", "request": "worker"}, "3"),
+        ("model.invoked", {"model": "m", "request": "main again"}, "4"),
+        ("note.added", {"text": "it goes on"}, None),
+    )
+    lanes = ["0", "0", "0.1", "0", "0", "0.1", "0.1", "0", "0.1"]
+    story = [lane(event, where) for event, where in zip(plain, lanes, strict=True)]
+    found = [state_at(story, seq) for seq in (2, 5, 6, 8)]
+    assert [(one.last_request or {}).get("request") for one in found] == ["before", "before", "worker", "worker"]
+    assert [(one.context_pack or {}).get("digest") for one in found] == ["d0"] * 4
+
+
 def test_messages_are_read_off_requests_of_every_shape():
     said = [{"role": "user", "content": "hi"}]
     shapes = {

@@ -61,9 +61,10 @@ class Beginning(Sequence[Any]):
 
 
 class _Lanes:
-    """Places where something was done, by who led to what: a lane, those that began it, and those that it began."""
+    """Places where something was done, by who led to what: a lane and those that it began, else those that began it."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: dict[str, int]) -> None:
+        self._began = began  # by lane: the place of its first event
         self._own: dict[str, list[int]] = {}
         self._below: dict[str, list[int]] = {}  # of a lane and all that it led to
 
@@ -75,12 +76,13 @@ class _Lanes:
             at = at.rpartition(".")[0]
 
     def last(self, lane: str, seq: int) -> int | None:
-        found = [_last(self._below.get(lane, ()), seq)]
-        at = lane.rpartition(".")[0]
-        while at:
-            found.append(_last(self._own.get(at, ()), seq))
-            at = at.rpartition(".")[0]
-        return max((one for one in found if one is not None), default=None)
+        found = _last(self._below.get(lane, ()), seq)
+        while found is None and lane:
+            # What a lane does after it began another one is its own: the other one goes on beside it.
+            seq = min(seq, self._began.get(lane, seq))
+            lane = lane.rpartition(".")[0]
+            found = _last(self._own.get(lane, ()), seq)
+        return found
 
 
 class Moments:
@@ -94,7 +96,8 @@ class Moments:
         self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
         self._spending = Spending(prices, resolve)
         self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
-        self._asked, self._answered, self._packs, self._reads = _Lanes(), _Lanes(), _Lanes(), _Lanes()
+        self._began: dict[str, int] = {}  # by lane: the place of its first event
+        self._asked, self._answered, self._packs, self._reads = (_Lanes(self._began) for _ in range(4))
         self._checks: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._artifacts: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._read_counts: tuple[list[int], list[int]] = ([], [])
@@ -112,6 +115,7 @@ class Moments:
         if self._places is not None:
             self._places[event.seq] = place
         self._kinds.append((event.kind, event.time, event.lane, event.elapsed_us))
+        self._began.setdefault(event.lane, place)
         if event.span is not None and (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
             self.spans.turn(event.span, place, opens=event.kind in OPENING_TO_CLOSING)
         self._spending.take(event, place)

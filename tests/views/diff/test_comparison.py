@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.views.diff.stories import (
     Part,
+    Writer,
     diffed,
     effect,
     model,
@@ -283,6 +284,68 @@ def test_a_wrapper_that_was_put_around_is_one_addition() -> None:
     left, right = run(note("a"), *calls, note("b")), run(note("a"), step("retry", *calls), note("b"), run="run_b")
     assert both_ways(left, right) == [("added", None, "retry")] + [("moved", "follows", "search")] * 3
     assert both_ways(right, left) == [("removed", None, "retry")] + [("moved", "follows", "search")] * 3
+
+
+def test_spans_put_around_each_other_and_renamed_ones_inside_of_renamed_ones_are_recognised() -> None:
+    calls = [tool("search", {"q": number}, f"{number}") for number in range(2)]
+    left = run(note("a"), *calls, note("b"))
+    right = run(note("a"), step("retry", step("try", *calls)), note("b"), run="run_b")
+    wrapped = [("added", None, "retry"), ("added", "follows", "try")] + [("moved", "follows", "search")] * 2
+    assert both_ways(left, right) == wrapped
+    left = run(step("plan", step("look", *calls)))
+    right = run(step("planning", step("looking", *calls)), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "plan"), ("moved", None, "look")]
+
+
+def test_a_renamed_tool_is_known_by_its_arguments_where_it_gives_nothing_back() -> None:
+    def silent(name: str, **arguments: Any) -> Part:
+        return Part("tool.called", {"name": name, "input": arguments}, {"status": "ok"})
+
+    mail = {"to": "bob", "text": "hello"}
+    left, right = run(silent("send_mail", **mail)), run(silent("mail_send", **mail), run="run_b")
+    assert both_ways(left, right) == [("moved", None, "send_mail")]
+    left, right = run(silent("lock")), run(silent("unlock"), run="run_b")
+    assert sorted(both_ways(left, right)) == [("added", None, "unlock"), ("removed", None, "lock")]
+
+
+@pytest.mark.parametrize(("past", "inside"), [(2, 8), (5, 20), (20, 100)])
+def test_a_large_step_that_moved_past_small_ones_is_one_move(past: int, inside: int) -> None:
+    calls = [tool("search", {"q": number}, f"{number}") for number in range(past)]
+    review = step("review", *(tool("look", {"at": number}) for number in range(inside)))
+    assert both_ways(run(review, *calls), run(*calls, review, run="run_b")) == [("moved", None, "review")]
+    assert both_ways(run(review, calls[0]), run(calls[0], review, run="run_b")) == [("moved", None, "search")]
+
+
+def wrote(text: str, stream: str = "stdout") -> Part:
+    return Part("output.written", {"stream": stream, "text": text})
+
+
+def test_what_was_printed_before_anything_differed_is_an_origin_in_its_place() -> None:
+    def body(mode: str, price: int) -> tuple[Part, ...]:
+        return wrote(f"mode {mode}\n"), tool("price", {"of": "tea"}, price)
+
+    left, right = run(*body("a", 2)), run(*body("b", 3), run="run_b")
+    expected = [("changed", "output_changed", "stdout"), ("changed", "output_changed", "price")]
+    assert both_ways(left, right) == expected
+    assert told(diffed(right, left)) == expected
+    after = run(*reversed(body("a", 2))), run(*reversed(body("b", 3)), run="run_b")
+    assert both_ways(*after) == [("changed", "output_changed", "price"), ("changed", "follows", "stdout")]
+    more = run(tool("price", {"of": "tea"}, 2)), run(*body("b", 3), run="run_b")
+    assert both_ways(*more) == expected
+
+
+def test_a_run_that_was_reopened_and_not_ended_again_is_open() -> None:
+    reopened = Part("run.reopened", {"why": "more came"})
+    left = run(tool("look"))
+    right = run(tool("look"), run="run_b")
+    writer = Writer("run_b", events=right, spans=9)
+    writer.write(reopened, "0", "0")
+    writer.write(tool("wipe", {}, "failed", status="error"), "0", "0")
+    found = diffed(left, right)
+    assert told(found) == [("added", None, "wipe"), ("changed", "follows", "agent")]
+    assert found.output_differs is None
+    writer.emit("run.finished", {"status": "ok", "output": "done"}, "0", None, "0")
+    assert diffed(left, right).output_differs is False
 
 
 def conversation(ids: str) -> list[Part]:
@@ -695,6 +758,26 @@ def test_what_is_ignored_is_not_compared() -> None:
     assert both_ways(left, right, ignore=["/input/at", "/output/time", "/output/rows/*/id"]) == []
     with pytest.raises(UsageError, match="not a path"):
         diffed(left, right, ignore=["output"])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "ignore", "paths"),
+    [
+        ([1, 2, 3], [1, 2, 4], ["/output/0", "/output/1"], ["/output/2"]),
+        ([1, 2, 3], [9, 8, 3], ["/output/0", "/output/1"], []),
+        ([1, 2, 3], [9, 8, 3], ["/output/1", "/output/0"], []),
+        ([1, 2, 3], [9, 2, 4], ["/output/0"], ["/output/2"]),
+        ([1, 2], [1], ["/output/1"], []),
+        ([1, 2], [], ["/output/0"], ["/output/1"]),
+        ([1, 2], [3, 4, 5], ["/output/*"], []),
+    ],
+)
+def test_items_of_lists_that_are_ignored_leave_their_numbers_to_the_others(
+    left: list[int], right: list[int], ignore: list[str], paths: list[str]
+) -> None:
+    ones = run(tool("t", {}, left)), run(tool("t", {}, right), run="run_b")
+    for found in (diffed(*ones, ignore=ignore), diffed(*ones[::-1], ignore=ignore)):
+        assert [change.path for one in found.deviations for change in one.changes] == paths
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,12 @@ class Causes:
 
     def _mark(self, found: Iterable[Difference]) -> None:
         """Note for each node whether something differs in it."""
+        known: dict[int, Node | None] = {}
         for one in found:
             at: Node | None = one.node
             while at is not None and not at.deviates:
                 at.deviates = True
-                at = at.parent if at is not one.node or one.left is not None else _left_parent(at)
+                at = at.parent if at is not one.node or one.left is not None else _left_parent(at, known)
 
     def settle(self) -> None:
         """Set the cause of each difference, and whether its branch begins to differ there."""
@@ -230,12 +231,16 @@ def _late(
     }
 
 
-def _left_parent(node: Node) -> Node | None:
-    """Return the node of the left run that something of the right one would be in."""
+def _left_parent(node: Node, known: dict[int, Node | None]) -> Node | None:
+    """Return the node of the left run that something of the right one would be in; those on the way are known then."""
+    way: list[Node] = []
     parent = node.parent
-    while parent is not None and parent.mate is None:
+    while parent is not None and parent.mate is None and id(parent) not in known:
+        way.append(parent)
         parent = parent.parent
-    return None if parent is None else parent.mate
+    found = None if parent is None else parent.mate or known[id(parent)]
+    known.update((id(one), found) for one in way)
+    return found
 
 
 def _top(lane: str, base: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from playhead.event.tracebacks import without_frames
@@ -15,6 +17,7 @@ from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
 from playhead.views.diff.setting import differing
 from playhead.views.diff.source import Options, Recorded, Source
+from playhead.views.diff.wrappers import is_wrapped
 from playhead.views.difference import Change, changes
 
 _ORIGINS = ("output_changed", "status_changed")
@@ -181,7 +184,7 @@ class _Comparing:
         if left.side.root is not None:
             Causes(left.side.root, found).settle()
         found.sort(key=lambda one: (one.at, one.node.seq))
-        deviations = [self._told(one) for one in found] + self._printed(bool(found))
+        deviations = self._told_in_time(found)
         first, second = (right, left) if self._turned else (left, right)
         comparison = Comparison(
             left=first.side.run,
@@ -235,7 +238,7 @@ class _Comparing:
         elif not same_answer:
             cause = "output_changed"
         if left.moved or apart:
-            if not left.moved:
+            if not left.moved or (left.moved == "parent" and (is_wrapped(left, right) or is_wrapped(right, left))):
                 left.moved = right.moved = "wrapper"
             cause = None if left.moved == "name" else "follows" if left.moved == "wrapper" and cause is None else cause
             return Difference("moved", left, right, cause, by_answer=same_question and cause in _ORIGINS)
@@ -252,6 +255,14 @@ class _Comparing:
     def _ended_the_same(self, left: Node, right: Node) -> bool:
         fields = ("/status", "/outcome") if left.kind == "http" else ("/status",)
         return left.status == right.status or any(map(self._left.volatile.is_ignored, fields))
+
+    def _told_in_time(self, found: list[Difference]) -> list[Deviation]:
+        """Return all deviations: what was printed where nothing had differed before has its place among the others."""
+        told = [(one.at, self._told(one)) for one in found]
+        for when, printed in self._printed(found):
+            at = bisect_left(told, when, key=lambda pair: pair[0])
+            told.insert(at, (when, printed))
+        return [deviation for _, deviation in told]
 
     def _told(self, one: Difference) -> Deviation:
         left, right, kind = one.left, one.right, one.type
@@ -283,7 +294,8 @@ class _Comparing:
         heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
         if "answer" in lost:
             heard = [self._left.volatile.ignored({"status": node.status}) for node in (one.left, one.right)]
-        return self._seen(asked + changes(*heard))
+        found = [change for change in asked + changes(*heard) if not self._left.volatile.is_ignored(change.path)]
+        return self._seen(found)
 
     def _words(self, one: Difference) -> tuple[str, str]:
         if one.left is not None and one.right is not None:
@@ -293,13 +305,14 @@ class _Comparing:
     def _seen(self, found: list[Change]) -> list[Change]:
         return [change.mirrored() for change in found] if self._turned else found
 
-    def _printed(self, follows: bool) -> list[Deviation]:
-        """Compare what the programs wrote to their outputs; of stderr without the lines of tracebacks."""
-        left, right = (one.side for one in ((self._right, self._left) if self._turned else (self._left, self._right)))
-        found: list[Deviation] = []
-        compared = left.launched == right.launched and not self._left.volatile.is_ignored("/text")
-        for stream in sorted({*left.outputs, *right.outputs}) if compared else ():
-            texts = [b"".join(text for _, text in side.outputs.get(stream, ())) for side in (left, right)]
+    def _printed(self, found: list[Difference]) -> Iterator[tuple[float, Deviation]]:
+        """Compare what the programs wrote to their outputs, and say when; of stderr without the lines of tracebacks."""
+        sides = self._left.side, self._right.side
+        streams = sorted({*sides[0].outputs, *sides[1].outputs})
+        compared = sides[0].launched == sides[1].launched and not self._left.volatile.is_ignored("/text")
+        points = 0
+        for stream in streams if compared else ():
+            texts = [b"".join(text for _, text in side.outputs.get(stream, ())) for side in sides]
             if stream == "stderr":
                 texts = [without_frames(text) for text in texts]
             if texts[0] == texts[1]:
@@ -307,21 +320,30 @@ class _Comparing:
             at = next(
                 (at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), min(map(len, texts))
             )
-            one, other = (text.decode("utf-8", "replace") for text in texts)
-            found.append(
-                Deviation(
-                    type="changed",
-                    cause="follows" if follows else "output_changed",
-                    kind="output.written",
-                    name=stream,
-                    left_seq=_holding(left, stream, at),
-                    right_seq=_holding(right, stream, at),
-                    deviation_point=not follows and not found,
-                    _path=lambda stream=stream: f"{left.root.path} / {stream}" if left.root else stream,  # type: ignore[misc]
-                    _changes=lambda one=one, other=other: changes({"text": one}, {"text": other}),  # type: ignore[misc]
-                )
-            )
-        return found
+            seqs = [_holding(side, stream, at) for side in sides]
+            follows = any(_came_before(one, *seqs) for one in found)
+            points += not follows
+            when = inf if follows else -1 if seqs[0] is None else seqs[0]
+            yield when, self._told_of_output(stream, texts, seqs, follows, point=not follows and points == 1)
+
+    def _told_of_output(
+        self, stream: str, texts: list[bytes], seqs: list[int | None], follows: bool, point: bool
+    ) -> Deviation:
+        if self._turned:
+            texts, seqs = texts[::-1], seqs[::-1]
+        one, other = (text.decode("utf-8", "replace") for text in texts)
+        root = (self._right if self._turned else self._left).side.root
+        return Deviation(
+            type="changed",
+            cause="follows" if follows else "output_changed",
+            kind="output.written",
+            name=stream,
+            left_seq=seqs[0],
+            right_seq=seqs[1],
+            deviation_point=point,
+            _path=lambda: f"{root.path} / {stream}" if root else stream,
+            _changes=lambda: changes({"text": one}, {"text": other}),
+        )
 
     def _durations(self) -> list[dict[str, Any]]:
         found = []
@@ -341,6 +363,14 @@ def _headline(deviations: list[Deviation]) -> Deviation | None:
 
 def _is_origin(one: Deviation) -> bool:
     return one.cause != "follows" and (one.cause in _ORIGINS or one.type in ("added", "removed"))
+
+
+def _came_before(one: Difference, *seqs: int | None) -> bool:
+    """Say whether something differed before an event of the left run, or one of the right run."""
+    for node, seq in zip((one.left, one.right), seqs, strict=True):
+        if node is not None and seq is not None and (node.end if one.by_answer else node.start) < seq:
+            return True
+    return False
 
 
 def _holding(side: Side, stream: str, offset: int) -> int | None:

@@ -57,6 +57,7 @@ _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
 _NAMES = ("name", "model", "method", "operation")  # of what is asked
 _NUMBERED = re.compile(r"~\d+(?=(\.[^/]*)?$)")  # what the store adds to the name of a second artifact of one name
 _SHORT = 32  # bytes that are as good as their digest
+_IGNORED = "[ignored]"  # in a list, in place of what is not compared
 _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
 
@@ -203,13 +204,21 @@ def covers(ignored: Sequence[str], pointer: str) -> bool:
 
 
 def without(value: Any, path: Sequence[str]) -> Any:
-    """Return a value without what is at a path; `*` stands for any name."""
+    """Return a value without what is at a path; `*` stands for any name.
+
+    What is left of a list keeps its numbers: another path may name one, and so do the differences that are found.
+    """
     if not path or not isinstance(value, (dict, list)):
         return value
     step, rest = path[0], path[1:]
     if isinstance(value, list):
-        fits = [step in ("*", str(at)) for at in range(len(value))]
-        return [without(part, rest) if fit else part for part, fit in zip(value, fits, strict=True) if rest or not fit]
+        left = [
+            part if step not in ("*", str(at)) else without(part, rest) if rest else _IGNORED
+            for at, part in enumerate(value)
+        ]
+        while left and left[-1] is _IGNORED:
+            left.pop()
+        return left
     return {
         name: without(part, rest) if step in ("*", name) else part
         for name, part in value.items()

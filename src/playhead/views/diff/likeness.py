@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from playhead import _limits
 from playhead.views.diff.nodes import Node
@@ -49,6 +49,11 @@ def says_much(node: Node) -> bool:
     return bool(node.children) or (node.end_seq is not None and len(node.answer) > len(b'{"status":"ok"}'))
 
 
+def asks_much(nameless: bytes | None) -> bool:
+    """Say whether a question without its name is enough to know it by."""
+    return nameless is not None and len(nameless) > len(b'{"input":null}')
+
+
 def _question(node: Node) -> Hashable:
     found: Hashable = node.question
     return found
@@ -92,19 +97,28 @@ def alike(lefts: Sequence[Node], rights: Sequence[Node], asks: Callable[[Node], 
 
 
 def share(left: Node, right: Node) -> bool:
-    """Say whether two spans have at least half of what is right in them in common, by what it asks."""
+    """Say whether two spans have at least half of what is right in them in common, by what it asks; or at any depth."""
     asked = [Counter(child.question for child in node.children) for node in (left, right)]
-    return 2 * (asked[0] & asked[1]).total() >= max(len(left.children), len(right.children)) > 0
+    return _half(*asked) or _half(*(Counter(one.question for one in _beginning(node)) for node in (left, right)))
+
+
+def _half(one: Counter[Hashable], other: Counter[Hashable]) -> bool:
+    return 2 * (one & other).total() >= max(one.total(), other.total()) > 0
 
 
 def _bag(node: Node) -> Counter[Hashable]:
     """Return what was asked in a span, at any depth; of a large one its beginning."""
     found: Counter[Hashable] = Counter()
+    for one in _beginning(node):
+        found[one.question] += 1
+        found[one.kind, one.name, one.answer] += 1
+    return found
+
+
+def _beginning(node: Node) -> Iterator[Node]:
     waiting, seen = list(reversed(node.children)), 0
     while waiting and seen < _limits.DIFFERENCE_ALIKE_NODES_MAX:
         one = waiting.pop()
         seen += 1
-        found[one.question] += 1
-        found[one.kind, one.name, one.answer] += 1
+        yield one
         waiting += reversed(one.children)
-    return found

@@ -228,6 +228,9 @@ class _Reading:
                 self._close(side.root, event)  # the last one counts
                 side.finished, side.ended_us = True, event.elapsed_us
                 self._until_end = len(side.nodes)
+        elif kind == "run.reopened" and side.root is not None:
+            side.root.status, side.root.answer, side.root.end_seq = "open", _NO_ANSWER, None
+            side.finished, self._until_end = False, None
         elif kind == "run.started" and side.root is None:
             side.started, side.time, side.first_us = data, event.time, event.elapsed_us
             side.folder = content.folder_of(data)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from playhead.views.diff.nodes import Node
 
 Pair = tuple[Node, Node]
+_EACH = 1 << 32  # more than all that is in them together
 
 
 class Placed(NamedTuple):
@@ -81,9 +82,9 @@ def _own(pair: Pair) -> Placed:
 
 
 def _weight(node: Node) -> int:
-    if node.kind in ("policy.checked", "note.added", "artifact.created"):
-        return 1
-    return 2 + len(node.children)
+    """Say how much it takes to move something: each as much as any other, and of two the larger one stays."""
+    small = node.kind in ("policy.checked", "note.added", "artifact.created")
+    return _EACH + (1 if small else 2 + len(node.children))
 
 
 class _Extents:
@@ -142,10 +143,10 @@ def _blocks(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
 
 def unmoved(placed: Sequence[Placed]) -> set[int]:
     """Return what can stay where it is: a set of which no two were in one order on the left and the other one right."""
-    left_over = sorted(range(len(placed)), key=lambda at: (placed[at].left, placed[at].right))
-    if not _inverted(placed):
-        return set(left_over)
-    kept: set[int] = set()
+    barrier = _Barrier(placed)
+    kept = {at for at, one in enumerate(placed) if not barrier.against(one)}
+    left_over = [at for at in range(len(placed)) if at not in kept]
+    left_over.sort(key=lambda at: (placed[at].left, placed[at].right))
     while left_over:
         run = _heaviest(placed, left_over)
         kept |= run
@@ -153,12 +154,6 @@ def unmoved(placed: Sequence[Placed]) -> set[int]:
         # What only overlaps with those that stay, stays too.
         left_over = [at for at in left_over if at not in run and not barrier.against(placed[at])]
     return kept
-
-
-def _inverted(placed: Sequence[Placed]) -> bool:
-    """Say whether any two are in another order."""
-    barrier = _Barrier(placed)
-    return any(barrier.against(one) for one in placed)
 
 
 class _Barrier:

@@ -17,7 +17,7 @@ from playhead.views.alignment import aligned
 from playhead.views.diff import order
 from playhead.views.diff.gaps import Gaps
 from playhead.views.diff.kin import Kin, Values, called
-from playhead.views.diff.likeness import alike, inside, says_much, share, whole
+from playhead.views.diff.likeness import alike, asks_much, inside, says_much, share, whole
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.order import Pair
 from playhead.views.diff.wrappers import opened, opened_by_question
@@ -191,8 +191,9 @@ class Pairing:
         rest: dict[int, Any] = {}
         for side, nameless in enumerate(self._nameless):
             for node in sides[side]:
-                if (node.kind, node.name) not in names[1 - side] and says_much(node):
-                    rest[id(node)] = nameless(node)
+                if (node.kind, node.name) not in names[1 - side]:
+                    asked = nameless(node) if says_much(node) or node.end_seq is not None else None
+                    rest[id(node)] = asked if says_much(node) or asks_much(asked) else None
 
         def unnamed(node: Node) -> Hashable:
             found = rest.get(id(node))

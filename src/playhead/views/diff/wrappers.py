@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from playhead import _limits
 from playhead.views.diff.likeness import inside, whole
 from playhead.views.diff.nodes import Node
 
@@ -53,6 +54,18 @@ def _opened_by_whole(nodes: Siblings, others: Siblings, here: Counter[int], ther
         return True
 
     return _opened(nodes, is_around)
+
+
+def is_wrapped(node: Node, mate: Node) -> bool:
+    """Say whether something is where it was, but for spans around it that only its own run has."""
+    if node.parent is None or mate.parent is None or mate.parent.mate is not None:
+        return False
+    at: Node | None = mate.parent
+    for _ in range(_limits.DIFFERENCE_WRAPPERS_MAX):
+        if at is None or at.mate is not None:
+            break
+        at = at.parent
+    return at is not None and at.mate is node.parent
 
 
 def opened_by_question(lefts: Siblings, rights: Siblings) -> tuple[Siblings, Siblings] | None:
