@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from playhead.views.diff.comparison import Comparison, compare
 from playhead.views.diff.nodes import REPLAYS
 from playhead.views.diff.source import Options, Recorded
 
+_NEAR = 8  # events: to read so many is quicker than to open a file
 _ALONE = "the {side} run is in no store, where those would be that it started"
 
 
@@ -104,12 +106,34 @@ def _is_replay(run: Run) -> bool:
 
 def _recorded(found: Run, until: int | None) -> Recorded:
     reader = RunReader(found.store, found.id)
+    onward = _Onward(reader)
 
     def event(seq: int) -> Event:
-        one = reader.event(seq)
+        one = onward.event(seq)
         return _with_content(found, one) if one.kind == "artifact.created" else one
 
     return Recorded(lambda: islice(reader.events(), until), event, reader.value)
+
+
+class _Onward:
+    """Look up one event after the other: to go on from the last one is quicker than to find each by itself."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self._reader = reader
+        self._at = 0
+        self._lines: Iterator[bytes] = iter(())
+        self._going_on = threading.Lock()  # several threads may ask one comparison
+
+    def event(self, seq: int) -> Event:
+        """Return an event, every value as it was."""
+        with self._going_on:
+            if not self._at <= seq < self._at + _NEAR:
+                self._at, self._lines = seq, self._reader.lines_from(seq)
+            for line in self._lines:
+                self._at += 1
+                if self._at > seq:
+                    return self._reader.parsed(line)
+        return self._reader.event(seq)  # which says what is wrong
 
 
 def _with_content(run: Run, event: Event) -> Event:

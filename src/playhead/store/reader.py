@@ -58,6 +58,10 @@ class RunReader:
 
     def events_from(self, seq: int) -> Iterator[Event]:
         """Yield the events from one on, unresolved."""
+        return map(envelope.parse, self.lines_from(seq))
+
+    def lines_from(self, seq: int) -> Iterator[bytes]:
+        """Yield the whole lines from one on, without their newlines."""
         while seq >= len(self._offsets):
             before = len(self._offsets)
             self._extend()
@@ -66,7 +70,7 @@ class RunReader:
         for line in self.store.lines(self.id, self._offsets[seq]):
             if line[-1:] != b"\n":
                 return
-            yield envelope.parse(line[:-1])
+            yield line[:-1]
 
     def resolved(self) -> Iterator[Event]:
         """Yield every event with its references resolved."""
@@ -89,7 +93,10 @@ class RunReader:
 
     def event(self, seq: int) -> Event:
         """Return one event with its references resolved."""
-        line = self.line(seq)
+        return self.parsed(self.line(seq))
+
+    def parsed(self, line: bytes) -> Event:
+        """Return the event of a line with its references resolved."""
         event = envelope.parse(line)
         return self.resolve(event) if has_references(line) else event
 
