@@ -82,3 +82,29 @@ def test_a_job_that_was_cancelled_before_it_began_is_not_begun(tmp_path: Path) -
         """,
     )
     recorded.faithful()
+
+
+def test_workers_that_are_cancelled_once_all_is_done_hear_of_all(tmp_path: Path) -> None:
+    recorded = record(
+        tmp_path,
+        """
+        import asyncio, time
+        async def worker(queue, results):
+            while True:
+                number = await queue.get()
+                results.append(await asyncio.to_thread(pow, number, 2))
+                print(number, results[-1], flush=True)
+                queue.task_done()
+        async def main():
+            queue, results = asyncio.Queue(), []
+            for number in range(7):
+                queue.put_nowait(number)
+            workers = [asyncio.create_task(worker(queue, results)) for _ in range(3)]
+            await queue.join()
+            for one in workers:
+                one.cancel()
+            print([type(one).__name__ for one in await asyncio.gather(*workers, return_exceptions=True)], len(results))
+        asyncio.run(main())
+        """,
+    )
+    recorded.faithful()
