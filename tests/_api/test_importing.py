@@ -15,6 +15,7 @@ import playhead
 from playhead import _limits
 from playhead._api import importing, importing_git, linking
 from playhead._api.importing import Imported
+from playhead._api.stream import stream
 from playhead.capture.record import Record
 from playhead.errors import BadImport, UsageError
 from playhead.ingest import actions_jobs
@@ -341,6 +342,17 @@ def test_the_error_of_a_run_that_is_made_is_that_of_a_job_that_failed(store: Fil
     importing.import_actions_log("logs.zip", log, found, store, told=told)
     last = [event for event in playhead.load("ci:5", store.root).events() if event.kind == "run.finished"][-1]
     assert last.data["error"] == {"type": "CiFailed", "message": "lint: timed_out"}
+
+
+def test_a_job_that_failed_is_not_hidden_by_another_of_its_name(store: FileStore, repo: Path) -> None:
+    jobs = [{"name": "build", "conclusion": word} for word in ("failure", "success")]
+    told = actions_jobs.read(json.dumps({"databaseId": 5, "jobs": jobs, "headSha": "b" * 40}).encode())
+    log = zipped({"0_build.txt": lines(0, "x"), "1_build (1).txt": lines(1, "y")})
+    found = importing.about(run=None, commit=None, ci_run=None, repo=repo, store=store, told=told)
+    importing.import_actions_log("logs.zip", log, found, store, told=told)
+    assert playhead.load("ci:5", store.root).status == "error"
+    said = {entry["job"]: entry["result"] for entry in stream(store, repo).entries if entry["type"] == "ci"}
+    assert said == {"build": "failure", "build (1)": "success"}
 
 
 def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: FileStore, repo: Path) -> None:

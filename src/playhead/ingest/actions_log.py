@@ -60,6 +60,7 @@ class Job(Part, kw_only=True):
 
     steps: list[Step] = []
     url: str | None = None
+    named: bool = True  # by what was read; the log of a single job does not say whose it is
 
 
 class Logs(msgspec.Struct):
@@ -82,7 +83,9 @@ def read(data: bytes, name: str) -> Logs:
         return _logs(*_by_gh(text), [])
     if not any(_TIMED.match(line) for line in lines):
         raise BadImport("it is no log of GitHub Actions: no line begins with a time")
-    return _logs({name: _by_groups(text)}, {name: text}, [])
+    found = _logs({name: _by_groups(text)}, {name: text}, [])
+    found.jobs[0].named = False
+    return found
 
 
 def events(logs: Logs, ci: dict[str, str]) -> list[CiReported]:
