@@ -79,6 +79,19 @@ def test_the_run_of_ci_counts_before_the_commit(store: FileStore, monkeypatch: p
     assert [one.run for one in junit(store, ci_run="77").runs] == [in_ci]
 
 
+def test_results_of_a_pull_request_go_to_the_run_that_made_its_head(store: FileStore, repo: Path) -> None:
+    git_in(repo, "checkout", "-q", "-b", "request")
+    with playhead.record("maker", store=store, capture=False) as maker:
+        head = commit(repo, "made")
+    git_in(repo, "checkout", "-q", "--detach", "main")
+    git_in(repo, "merge", "-q", "--no-ff", "--no-edit", "request")
+    event = repo / ".playhead" / "event.json"
+    event.write_text(json.dumps({"pull_request": {"head": {"sha": head}}}))
+    named = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}
+    (placed,) = junit(store, environ={**GITHUB, **named, "GITHUB_SHA": git_in(repo, "rev-parse", "HEAD")}).runs
+    assert (placed.run, placed.link, reports(store, placed.run)[0]["commit"]) == (maker.id, "committed", head)
+
+
 def test_runs_of_ci_with_the_same_number_are_told_apart(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     gitlab = {"GITLAB_CI": "true", "CI_PIPELINE_ID": GITHUB["GITHUB_RUN_ID"]}
     jenkins = [{"JENKINS_URL": "x", "BUILD_NUMBER": "12", "BUILD_TAG": f"jenkins-{job}-12"} for job in "ab"]

@@ -93,7 +93,7 @@ def about(
     sha = None if told is None else told.commit
     if environ is not None:
         facts = {name: value for name, value in (ci.facts(environ) or {}).items() if value is not None}
-        sha = facts.get("commit")
+        sha = ci.commit_of_pull_request(environ) or facts.get("commit")
     if ci_run is not None and facts.get("run_id") != ci_run:
         facts, sha = {"run_id": ci_run}, None  # another one than we know of
     found = About(None if run is None else _named(run, store), sha, ci=facts)
