@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._api.conftest import record
+from tests._api.conftest import record, record_child
 from tests.ingest.actions import jobs_json, lines, logs_zip, zipped
 from tests.repositories import commit, git_in
 
@@ -115,6 +115,17 @@ def test_a_commit_that_names_a_run_belongs_to_it_without_an_import_of_commits(st
     commit(repo, f"later\n\nPlayhead-Run: {run}")
     assert [(one.run, one.link) for one in junit(store).runs] == [(run, "trailer")]
     assert [one.run for one in junit(store, commit="HEAD").runs] == [run]
+
+
+def test_a_commit_that_names_a_child_belongs_to_the_run_at_the_root(store: FileStore, repo: Path) -> None:
+    root = record(store)
+    grandchild = record_child(store, record_child(store, root))
+    record(store)
+    commit(repo, f"later\n\nPlayhead-Run: {grandchild}")
+    assert [(one.run, one.link) for one in junit(store).runs] == [(root, "trailer")]
+    orphan = record_child(store, "run_of_another_store")
+    commit(repo, f"later still\n\nPlayhead-Run: {orphan}")
+    assert [one.made for one in junit(store).runs] == [True]
 
 
 def test_the_link_says_how_a_run_and_a_commit_belong_together(store: FileStore, repo: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._api.conftest import record
+from tests._api.conftest import record, record_child
 from tests.repositories import commit, git_in, make
 
 import playhead
@@ -61,6 +61,12 @@ def test_a_link_in_a_message_or_a_note_shows_without_an_import(store: FileStore,
     assert stream(store, repo).entries[0]["runs"] == [{"run": run, "link": "trailer"}]
     import_git("HEAD", repo, store)
     assert stream(store, repo).entries[0]["runs"] == [{"run": run, "link": "trailer"}]
+
+
+def test_a_commit_of_a_child_is_told_to_be_of_the_run_at_the_root(store: FileStore, repo: Path) -> None:
+    root = record(store)
+    commit(repo, f"second\n\nPlayhead-Run: {record_child(store, root)}")
+    assert stream(store, repo).entries[0]["runs"] == [{"run": root, "link": "trailer"}]
 
 
 def test_what_belongs_to_another_repository_is_not_in_it(

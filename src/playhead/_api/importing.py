@@ -18,6 +18,7 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
+from playhead._api.children import roots_of
 from playhead._api.concluding import finish
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
@@ -255,7 +256,9 @@ def _runs_of(index: Index, found: About) -> tuple[dict[str, str | None], int]:
         questions.append(("ci_run", f"ci_run_id = ? AND {_SAME_SYSTEM}", (run_id, provider, provider)))
     if sha is not None:
         recorded = index.query("SELECT run, link FROM commits WHERE sha = ? ORDER BY link IS NULL", (sha,))[1]
-        makers = found.makers | {str(run): link or "committed" for run, link in recorded if link in MADE}
+        made = [*found.makers.items(), *((str(run), link or "committed") for run, link in recorded if link in MADE)]
+        roots = roots_of(index, [run for run, _ in made])
+        makers = {roots[run]: how for run, how in made if run in roots}
         named = orjson.dumps(list(makers)).decode()
         questions.append(("committed", "id IN (SELECT value FROM json_each(?))", (named,)))
         questions.append(("started_from", "git_commit = ?", (sha,)))

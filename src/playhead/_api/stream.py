@@ -10,6 +10,7 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import IMPORTED
+from playhead._api.children import roots_of
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
@@ -83,9 +84,11 @@ def stream(
     of = "1" if root is None else _OF_REPOSITORY
     with open_index(store) as index:
         runs, recorded, results = (_rows(index, sql.format(of=of), values) for sql in (_RUNS, _COMMITS, _RESULTS))
+        named = {run for commit in commits for run in commit.runs} | {row["run"] for row in recorded}
+        roots = roots_of(index, named)
     for result in results:
         result["counts"] = _counts(result["counts"])
-    together = _commits(commits, recorded, since_us)
+    together = _commits(commits, recorded, roots, since_us)
     return Stream(None if root is None else str(root), log.stream(runs, together, results, limit), problem)
 
 
@@ -108,8 +111,13 @@ def _counts(told: str | None) -> dict[str, Any] | None:
     return counts if isinstance(counts, dict) else None
 
 
-def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: int) -> list[dict[str, Any]]:
-    """Put together what git and what the runs know of commits: git first, where it has the commit."""
+def _commits(
+    from_git: list[Commit], recorded: list[dict[str, Any]], roots: dict[str, str], since_us: int
+) -> list[dict[str, Any]]:
+    """Put together what git and what the runs know of commits: git first, where it has the commit.
+
+    What a Python of a run made, which has a run of its own, belongs to the one at the root.
+    """
     found: dict[str, dict[str, Any]] = {}
     for commit in from_git:
         added, removed = commit.lines()
@@ -123,10 +131,10 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
             "files": None if commit.shallow else len(commit.changes),
             "added": added,
             "removed": removed,
-            "runs": commit.runs,
+            "runs": {roots.get(run, run): link for run, link in commit.runs.items()},
         }
     for row in recorded:
         known = found.setdefault(row["sha"], {**row, "runs": {}})
         if row["link"] != "range":
-            known["runs"].setdefault(row["run"], row["link"])
+            known["runs"].setdefault(roots[row["run"]], row["link"])
     return [commit for commit in found.values() if (commit["time_us"] or 0) >= since_us]
