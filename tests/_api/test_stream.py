@@ -84,6 +84,37 @@ def test_what_belongs_to_another_repository_is_not_in_it(
     assert set(told(stream(store))) == {"here", "there too", "of there"}  # all of the store, outside of any
 
 
+def test_a_run_that_was_started_elsewhere_is_in_it_with_what_it_made_here(
+    store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = record(store, "elsewhere")
+    other = make(tmp_path / "other")
+    for folder, name in ((repo, "here"), (other, "there")):
+        commit(folder, f"{name}\n\nPlayhead-Run: {run}")
+    store.root.rename(tmp_path / "store")
+    store = FileStore(tmp_path / "store")
+    assert told(stream(store, repo)) == ["here", "elsewhere", "first"]  # the message says so
+    for folder in (repo, other):
+        import_git("HEAD", folder, store)
+    git_in(repo, "checkout", "-q", "--detach", "HEAD~1")
+    report(store, "tests", "2222-01-02T03:04:05Z", run=run)
+    assert told(stream(store, repo)) == ["tests", "here", "elsewhere", "first"]  # the run says so
+
+
+def test_how_many_are_wanted_does_not_change_which_belong_here(
+    store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git_in(repo, "worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
+    commit(repo, "second")
+    commit(repo, "third")
+    monkeypatch.chdir(tmp_path / "tree")
+    record(store, "in the tree")
+    whole = told(stream(store, repo))
+    assert whole[0] == "in the tree"
+    assert [told(stream(store, repo, limit=n)) for n in (1, 2, 3)] == [whole[:n] for n in (1, 2, 3)]
+
+
 def test_a_clone_of_the_same_origin_has_the_runs_too(store: FileStore, repo: Path, tmp_path: Path) -> None:
     git_in(repo, "remote", "add", "origin", "https://ada:secret@x.test/repo.git")
     record(store, "here")
