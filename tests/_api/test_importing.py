@@ -165,18 +165,20 @@ def test_a_run_whose_import_was_killed_is_finished_by_the_next(
     def killed(*_: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched:
-        patched.setattr("playhead._api.importing.finish", killed)
-        with pytest.raises(Killed):
-            junit(store)
-    (placed,) = junit(store).runs
-    run = playhead.load(placed.run, store.root)
-    assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
-    verified = run.verify(deep=True)
-    assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
-    lines = len(list(run.lines()))
-    assert [(one.added, one.known) for one in junit(store).runs] == [(0, 2)]
-    assert len(list(playhead.load(placed.run, store.root).lines())) == lines
+    # Both of a run that is made, and of one that was reopened, since more was imported.
+    for xml in (XML, XML.replace(b'"no"', b'"other"')):
+        with monkeypatch.context() as patched:
+            patched.setattr("playhead._api.importing.finish", killed)
+            with pytest.raises(Killed):
+                junit(store, xml)
+        (placed,) = junit(store, xml).runs
+        run = playhead.load(placed.run, store.root)
+        assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
+        verified = run.verify(deep=True)
+        assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+        lines = len(list(run.lines()))
+        assert [(one.added, one.known) for one in junit(store, xml).runs] == [(0, 2)]
+        assert len(list(playhead.load(placed.run, store.root).lines())) == lines
 
 
 def test_without_commit_and_ci_the_results_themselves_tell_which_run_was_made(

@@ -29,7 +29,7 @@ from playhead.capture.opening import default_settings, shared_redactor
 from playhead.capture.recording import Recording
 from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
 from playhead.event import kinds
-from playhead.event.envelope import parse
+from playhead.event.envelope import kind_of, parse
 from playhead.event.kinds import CiReported
 from playhead.ingest import actions_jobs, actions_log, git_log, junit
 from playhead.store.files import FileStore
@@ -40,7 +40,7 @@ from playhead.store.reader import RunReader
 
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
-_KIND, _FINISHED = b'"kind":"ci.reported"', b'"kind":"run.finished"'
+_KIND = b'"kind":"ci.reported"'
 _SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
 
@@ -290,7 +290,7 @@ def _add(
         news = [report for form, report in forms.items() if form not in known]
         made = link is None
         # What an import made and did not finish, since it was killed, is finished by the next one.
-        finished = made and any(_FINISHED in line for line in reader.lines())
+        finished = made and _has_ended(reader)
         if news or (made and not finished):
             with adding(store, run_id) as recording:
                 if finished:
@@ -303,6 +303,12 @@ def _add(
         return placed
     placed.added, placed.known = len(news), len(forms) - len(news)
     return placed
+
+
+def _has_ended(reader: RunReader) -> bool:
+    """Say whether a run has an end that still holds: where it was reopened, that of before does not."""
+    ends = [kind for kind in map(kind_of, reader.lines()) if kind in ("run.finished", "run.reopened")]
+    return ends[-1:] == ["run.finished"]
 
 
 def _known(reader: RunReader) -> dict[bytes, dict[str, Any]]:
