@@ -152,12 +152,25 @@ def test_an_empty_command_is_no_success(tmp_path: Path) -> None:
         ({"FAIL_ON": "deny, nonsense"}, "::error::fail-on: no rule is called 'nonsense' There are write, delete,"),
         ({"IGNORE": "/output/at\noutput/time\n"}, "no JSON pointer such as /output/time: output/time"),
         ({"IGNORE": "/"}, "::error::ignore has a line that is no JSON pointer"),
+        ({"FAIL_ON_DIFF": "yes"}, "::error::fail-on-diff is neither true nor false: yes"),
+        ({"COMMENT": ""}, "::error::comment is neither true nor false:"),
     ],
 )
 def test_what_is_mistyped_is_told_before_the_command_runs(tmp_path: Path, given: dict[str, str], said: str) -> None:
     code, found, told = act(tmp_path, "touch ran", **given)
     assert (code, found, said in " ".join(told.split())) == (1, {}, True), told
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("said", "code"), [("True", 1), ("true \n", 1), ("FALSE", 0)])
+def test_true_is_true_however_it_is_written(tmp_path: Path, said: str, code: int) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    baseline = ""
+    for last, word in ((0, "one"), (code, "two")):
+        found = act(tmp_path, f"{sys.executable} agent.py {word}", BASELINE=baseline, FAIL_ON_DIFF=said, COMMENT=said)
+        assert found[0] == last, found[2]
+        assert found[1]["comment"] == ("true" if code else "false")
+        baseline = found[1]["run"]
 
 
 def test_rules_and_severities_may_have_spaces_between_them(tmp_path: Path) -> None:
