@@ -127,6 +127,8 @@ def _twice() -> bytes:
         (_special(external_attr=0o120777 << 16), "no plain file"),
         (_special(compress_type=zipfile.ZIP_BZIP2), "compressed in a way"),
         (zipped({"readme.md": "x"}), "no log of GitHub Actions in it"),
+        (zipped({}), "it is a zip, and it is empty"),
+        (zipped({"build/": ""}), "it is a zip, and it is empty"),
         (logs_zip()[:-40], "cannot be unpacked"),
         (b"nothing with a time\n", "no line begins with a time"),
         (b"", "no line begins with a time"),

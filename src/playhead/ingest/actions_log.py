@@ -22,7 +22,7 @@ from playhead.event.kinds import CiReported
 
 UNKNOWN = "unknown"
 
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the latter where nothing is in it
 _JOB_FILE = re.compile(r"(-?\d{1,10})_(.+)\.txt")  # `0_build.txt`; a negative number is that of an older service
 _STEP_FILE = re.compile(r"(.+)/(\d{1,10})_(.+)\.txt")
 _SYSTEM_FILE = re.compile(r"(.+)/system\.txt")
@@ -243,6 +243,8 @@ def _members(data: bytes) -> dict[str, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
+            if not infos:
+                raise BadImport("it is a zip, and it is empty")
             if len(infos) > _limits.ACTIONS_MEMBERS_MAX:
                 raise BadImport(f"it has more than {_limits.ACTIONS_MEMBERS_MAX:,} files")
             for info in infos:
