@@ -166,6 +166,18 @@ def test_commits_that_only_runs_know_of_are_there_too(
     assert found.entries[2]["runs"] == [{"run": found.entries[1]["run"], "link": "started_from"}]
 
 
+def test_a_commit_that_git_does_not_have_any_more_keeps_its_lines_and_its_place(store: FileStore, repo: Path) -> None:
+    at = {f"GIT_{role}_DATE": "2031-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+    run = record(store)
+    commit(repo, "kept", at)
+    commit(repo, f"dropped\n\nPlayhead-Run: {run}", at, b="1\n2\n3\n")
+    import_git("HEAD", repo, store)
+    git_in(repo, "reset", "-q", "--hard", "HEAD~1")
+    dropped, kept, *_ = stream(store, repo).entries
+    assert (dropped["subject"], dropped["files"], dropped["added"], dropped["removed"]) == ("dropped", 1, 3, 0)
+    assert kept["subject"] == "kept"
+
+
 def test_commits_of_one_second_are_the_newest_first_outside_of_the_repository_too(
     store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ _RUNS = (
 )
 _FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {{of}})"
 _COMMITS = (
-    "SELECT sha, run, link, subject, author, authored, committed, time_us FROM commits"
+    "SELECT sha, run, link, subject, author, authored, committed, time_us, files, added, removed, parents FROM commits"
     f" WHERE sha IN (SELECT value FROM json_each(:shas)) OR (time_us >= :since AND {_FROM_RUNS})"
     " ORDER BY time_us DESC, run DESC, seq DESC LIMIT :several"  # a run has the oldest first, of one second too
 )
@@ -98,7 +98,7 @@ def stream(
         runs, recorded, results = (_rows(index, sql.format(of=of), values) for sql in (_RUNS, _COMMITS, _RESULTS))
         roots |= roots_of(index, {row["run"] for row in recorded})
     for result in results:
-        result["counts"] = _counts(result["counts"])
+        result["counts"] = _read(result["counts"], dict)
     together = _commits(commits, recorded, roots, since_us)
     return Stream(None if root is None else str(root), log.stream(runs, together, results, limit), problem)
 
@@ -124,13 +124,13 @@ def _rows(index: Index, sql: str, values: dict[str, Any]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _counts(told: str | None) -> dict[str, Any] | None:
-    """Read how many there were, where that is what the event says."""
+def _read(told: str | None, form: type) -> Any:
+    """Read what an event says, where it has the form that it should have."""
     try:
-        counts = orjson.loads(told or "null")
+        value = orjson.loads(told or "null")
     except orjson.JSONDecodeError:
         return None
-    return counts if isinstance(counts, dict) else None
+    return value if isinstance(value, form) else None
 
 
 def _commits(
@@ -153,10 +153,13 @@ def _commits(
             "files": None if commit.shallow else len(commit.changes),
             "added": added,
             "removed": removed,
+            "parents": commit.parents,
             "runs": {roots.get(run, run): link for run, link in commit.runs.items()},
         }
     for row in recorded:
-        known = found.setdefault(row["sha"], {**row, "runs": {}})
+        known = found.setdefault(row["sha"], {**row, "parents": _read(row["parents"], list) or [], "runs": {}})
+        # Of the runs that have it, not each knows how many lines it changed.
+        known |= {name: row[name] for name in ("files", "added", "removed") if known[name] is None}
         if row["link"] != "range":
             known["runs"].setdefault(roots[row["run"]], row["link"])
     return [commit for commit in found.values() if (commit["time_us"] or 0) >= since_us]
