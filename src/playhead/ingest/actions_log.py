@@ -127,7 +127,7 @@ def judge(text: str) -> tuple[str, list[str], list[str]]:
         mark = _MARKS.match(timed[2] if timed else line)
         if mark is None:
             continue
-        kind, told = mark[1], mark[2].strip()
+        kind, told = mark[1], _label(mark[2])
         if kind == "error":
             exited = _EXITED.search(told)
             if _CANCELED.search(told):
@@ -190,7 +190,7 @@ def _by_gh(text: str) -> tuple[dict[str, list[Step]], dict[str, str]]:
     for line in text.split("\n"):
         split = _BY_GH.match(line)
         if split is not None:
-            where = found.setdefault(split[1], {}).setdefault(split[2], [])
+            where = found.setdefault(_label(split[1]), {}).setdefault(_label(split[2]), [])
         where.append(line if split is None else split[3])
     whole = {job: "\n".join(steps.pop(_NO_STEP, [])) for job, steps in found.items()}
     return {
@@ -205,7 +205,7 @@ def _by_groups(text: str) -> list[Step]:
         timed = _TIMED.match(line)
         mark = _MARKS.match(timed[2]) if timed else None
         if mark and mark[1] == "group" and mark[2].startswith(_RUN):
-            steps.append((mark[2].strip(), []))
+            steps.append((_label(mark[2]), []))
         if steps:
             steps[-1][1].append(line)
     return [Step(name=name, log="\n".join(lines)) for name, lines in steps]
@@ -286,3 +286,8 @@ def _check_member(info: zipfile.ZipInfo, found: dict[str, str]) -> None:
 def _text(data: bytes) -> str:
     """Decode a log without loss; the mark at its beginning says nothing."""
     return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+
+
+def _label(text: str) -> str:
+    """Return a part of a log as a text to show: what is no text in it is in the log without loss."""
+    return text.strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
