@@ -67,6 +67,7 @@ def test_the_action_records_audits_compares_and_reports(tmp_path: Path) -> None:
     assert "### Differences: the final output differs" in told
 
 
+SHELL = ("bash", "-e", "-o", "pipefail", "-c")
 CHILD = "import playhead; playhead.record('child').__enter__().output"
 PARENT = f"""
 import subprocess, sys, playhead
@@ -151,12 +152,25 @@ def test_an_empty_command_is_no_success(tmp_path: Path) -> None:
         ({"FAIL_ON": "deny, nonsense"}, "::error::fail-on: no rule is called 'nonsense' There are write, delete,"),
         ({"IGNORE": "/output/at\noutput/time\n"}, "no JSON pointer such as /output/time: output/time"),
         ({"IGNORE": "/"}, "::error::ignore has a line that is no JSON pointer"),
+        ({"FAIL_ON_DIFF": "yes"}, "::error::fail-on-diff is neither true nor false: yes"),
+        ({"COMMENT": ""}, "::error::comment is neither true nor false:"),
     ],
 )
 def test_what_is_mistyped_is_told_before_the_command_runs(tmp_path: Path, given: dict[str, str], said: str) -> None:
     code, found, told = act(tmp_path, "touch ran", **given)
     assert (code, found, said in " ".join(told.split())) == (1, {}, True), told
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("said", "code"), [("True", 1), ("true \n", 1), ("FALSE", 0)])
+def test_true_is_true_however_it_is_written(tmp_path: Path, said: str, code: int) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    baseline = ""
+    for last, word in ((0, "one"), (code, "two")):
+        found = act(tmp_path, f"{sys.executable} agent.py {word}", BASELINE=baseline, FAIL_ON_DIFF=said, COMMENT=said)
+        assert found[0] == last, found[2]
+        assert found[1]["comment"] == ("true" if code else "false")
+        baseline = found[1]["run"]
 
 
 def test_rules_and_severities_may_have_spaces_between_them(tmp_path: Path) -> None:
@@ -268,19 +282,27 @@ def test_no_input_of_the_action_is_put_into_a_line_for_the_shell() -> None:
     ("command", "argv"),
     [
         ("env agent=1 X", ["env", "agent=1", "X"]),
-        ("printf '%s' \"it's\" 'a b'", ["bash", "-c", "printf '%s' \"it's\" 'a b'"]),  # of the shell itself
+        ("\n  env agent=1 X \n\n", ["env", "agent=1", "X"]),
+        ("printf '%s' \"it's\" 'a b'", [*SHELL, "printf '%s' \"it's\" 'a b'"]),  # of the shell itself
         ("env printf \"it's\" 'a b'", ["env", "printf", "it's", "a b"]),
-        ("A=1 env", ["bash", "-c", "A=1 env"]),
-        ("env | cat", ["bash", "-c", "env | cat"]),
-        ("env \n env", ["bash", "-c", "env \n env"]),
-        ("env $HOME", ["bash", "-c", "env $HOME"]),
-        ("env 'open", ["bash", "-c", "env 'open"]),
+        ("A=1 env", [*SHELL, "A=1 env"]),
+        ("env | cat", [*SHELL, "env | cat"]),
+        ("env \n env", [*SHELL, "env \n env"]),
+        ("env $HOME", [*SHELL, "env $HOME"]),
+        ("env 'open", [*SHELL, "env 'open"]),
     ],
 )
 def test_a_plain_command_is_recorded_as_by_hand(tmp_path: Path, command: str, argv: list[str]) -> None:
     act(tmp_path, command)
     started = next(iter(playhead.load("@last", store=tmp_path / ".playhead").events())).data
     assert started["entrypoint"]["argv"] == argv
+
+
+@pytest.mark.parametrize("command", ["false\ntouch after", "false | true\ntouch after"])
+def test_a_line_that_fails_ends_the_command(tmp_path: Path, command: str) -> None:
+    code, _, told = act(tmp_path, command)
+    assert (code, "::error::the command ended with exit code 1" in told) == (1, True), told
+    assert not (tmp_path / "after").exists()
 
 
 def test_a_run_that_was_recorded_by_hand_is_a_baseline(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.repositories import commit, make
 
 import playhead
+from playhead.capture.record import Record
 from playhead.store.files import FileStore
 
 
@@ -39,5 +40,13 @@ def record(store: FileStore, name: str = "agent") -> str:
     """Record a short run, and return its id."""
     with playhead.record(name, store=store, capture=False) as run:
         run.output = "done"
+    assert run.id is not None
+    return run.id
+
+
+def record_child(store: FileStore, parent: str) -> str:
+    """Record the run of a Python that the program of a run started, and return its id."""
+    with Record("child", store=store, origin={"run": parent, "mode": "child"}, capture=False) as run:
+        pass
     assert run.id is not None
     return run.id

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._api.conftest import record
+from tests._api.conftest import record, record_child
 from tests.ingest.actions import jobs_json, lines, logs_zip, zipped
 from tests.repositories import commit, git_in
 
@@ -15,6 +15,7 @@ import playhead
 from playhead import _limits
 from playhead._api import importing, importing_git, linking
 from playhead._api.importing import Imported
+from playhead._api.stream import stream
 from playhead.capture.record import Record
 from playhead.errors import BadImport, UsageError
 from playhead.ingest import actions_jobs
@@ -78,6 +79,19 @@ def test_the_run_of_ci_counts_before_the_commit(store: FileStore, monkeypatch: p
     assert [one.run for one in junit(store, ci_run="77").runs] == [in_ci]
 
 
+def test_results_of_a_pull_request_go_to_the_run_that_made_its_head(store: FileStore, repo: Path) -> None:
+    git_in(repo, "checkout", "-q", "-b", "request")
+    with playhead.record("maker", store=store, capture=False) as maker:
+        head = commit(repo, "made")
+    git_in(repo, "checkout", "-q", "--detach", "main")
+    git_in(repo, "merge", "-q", "--no-ff", "--no-edit", "request")
+    event = repo / ".playhead" / "event.json"
+    event.write_text(json.dumps({"pull_request": {"head": {"sha": head}}}))
+    named = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}
+    (placed,) = junit(store, environ={**GITHUB, **named, "GITHUB_SHA": git_in(repo, "rev-parse", "HEAD")}).runs
+    assert (placed.run, placed.link, reports(store, placed.run)[0]["commit"]) == (maker.id, "committed", head)
+
+
 def test_runs_of_ci_with_the_same_number_are_told_apart(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     gitlab = {"GITLAB_CI": "true", "CI_PIPELINE_ID": GITHUB["GITHUB_RUN_ID"]}
     jenkins = [{"JENKINS_URL": "x", "BUILD_NUMBER": "12", "BUILD_TAG": f"jenkins-{job}-12"} for job in "ab"]
@@ -101,6 +115,17 @@ def test_a_commit_that_names_a_run_belongs_to_it_without_an_import_of_commits(st
     commit(repo, f"later\n\nPlayhead-Run: {run}")
     assert [(one.run, one.link) for one in junit(store).runs] == [(run, "trailer")]
     assert [one.run for one in junit(store, commit="HEAD").runs] == [run]
+
+
+def test_a_commit_that_names_a_child_belongs_to_the_run_at_the_root(store: FileStore, repo: Path) -> None:
+    root = record(store)
+    grandchild = record_child(store, record_child(store, root))
+    record(store)
+    commit(repo, f"later\n\nPlayhead-Run: {grandchild}")
+    assert [(one.run, one.link) for one in junit(store).runs] == [(root, "trailer")]
+    orphan = record_child(store, "run_of_another_store")
+    commit(repo, f"later still\n\nPlayhead-Run: {orphan}")
+    assert [one.made for one in junit(store).runs] == [True]
 
 
 def test_the_link_says_how_a_run_and_a_commit_belong_together(store: FileStore, repo: Path) -> None:
@@ -140,18 +165,20 @@ def test_a_run_whose_import_was_killed_is_finished_by_the_next(
     def killed(*_: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched:
-        patched.setattr("playhead._api.importing.finish", killed)
-        with pytest.raises(Killed):
-            junit(store)
-    (placed,) = junit(store).runs
-    run = playhead.load(placed.run, store.root)
-    assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
-    verified = run.verify(deep=True)
-    assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
-    lines = len(list(run.lines()))
-    assert [(one.added, one.known) for one in junit(store).runs] == [(0, 2)]
-    assert len(list(playhead.load(placed.run, store.root).lines())) == lines
+    # Both of a run that is made, and of one that was reopened, since more was imported.
+    for xml in (XML, XML.replace(b'"no"', b'"other"')):
+        with monkeypatch.context() as patched:
+            patched.setattr("playhead._api.importing.finish", killed)
+            with pytest.raises(Killed):
+                junit(store, xml)
+        (placed,) = junit(store, xml).runs
+        run = playhead.load(placed.run, store.root)
+        assert (placed.made, placed.added, placed.known, run.status) == (False, 0, 2, "error")
+        verified = run.verify(deep=True)
+        assert (verified.integrity.verdict, verified.completeness.verdict) == ("intact", "complete")
+        lines = len(list(run.lines()))
+        assert [(one.added, one.known) for one in junit(store, xml).runs] == [(0, 2)]
+        assert len(list(playhead.load(placed.run, store.root).lines())) == lines
 
 
 def test_without_commit_and_ci_the_results_themselves_tell_which_run_was_made(
@@ -341,6 +368,17 @@ def test_the_error_of_a_run_that_is_made_is_that_of_a_job_that_failed(store: Fil
     importing.import_actions_log("logs.zip", log, found, store, told=told)
     last = [event for event in playhead.load("ci:5", store.root).events() if event.kind == "run.finished"][-1]
     assert last.data["error"] == {"type": "CiFailed", "message": "lint: timed_out"}
+
+
+def test_a_job_that_failed_is_not_hidden_by_another_of_its_name(store: FileStore, repo: Path) -> None:
+    jobs = [{"name": "build", "conclusion": word} for word in ("failure", "success")]
+    told = actions_jobs.read(json.dumps({"databaseId": 5, "jobs": jobs, "headSha": "b" * 40}).encode())
+    log = zipped({"0_build.txt": lines(0, "x"), "1_build (1).txt": lines(1, "y")})
+    found = importing.about(run=None, commit=None, ci_run=None, repo=repo, store=store, told=told)
+    importing.import_actions_log("logs.zip", log, found, store, told=told)
+    assert playhead.load("ci:5", store.root).status == "error"
+    said = {entry["job"]: entry["result"] for entry in stream(store, repo).entries if entry["type"] == "ci"}
+    assert said == {"build": "failure", "build (1)": "success"}
 
 
 def test_results_of_another_repository_are_not_said_to_be_of_this_one(store: FileStore, repo: Path) -> None:

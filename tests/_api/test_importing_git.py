@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests._api.conftest import record
+from tests._api.conftest import record, record_child
 from tests.repositories import commit, git_in, make
 
 import playhead
@@ -55,6 +55,14 @@ def test_only_what_a_run_made_counts_as_written_by_it(store: FileStore, repo: Pa
     with Index(store.root) as index:
         rows = index.query("SELECT run, target FROM effects WHERE what = 'file.committed'")[1]
     assert rows == [(run, "b")]
+
+
+def test_a_commit_that_names_a_child_is_added_to_the_run_at_the_root(store: FileStore, repo: Path) -> None:
+    root = record(store)
+    named = commit(repo, f"named\n\nPlayhead-Run: {record_child(store, root)}")
+    found = run_import(store, repo, "HEAD~1..HEAD")
+    assert [(one.run, one.commit, one.link) for one in found.attached] == [(root, named, "trailer")]
+    assert found.not_here == []
 
 
 def test_a_commit_that_a_run_recorded_itself_is_known(store: FileStore, repo: Path) -> None:

@@ -44,10 +44,21 @@ def test_a_message_that_is_empty_still_stops_the_commit(repo: Path) -> None:
     linking.install_hook(repo)
     before = commit(repo, "first")
     (repo / "template").write_text("What and why\n")
-    for arguments in (["-m", ""], ["-F", os.devnull], [], ["-t", "template"]):  # the last two ask an editor
+    # The last four ask an editor, or strip lines that begin with #.
+    stripped = (["-t", "template"], [], ["-e", "-m", "# why"], ["-m", "# why"])
+    for arguments in (["-m", ""], ["-F", os.devnull], *stripped):
+        if arguments == stripped[-1]:
+            git_in(repo, "config", "commit.cleanup", "strip")
         with pytest.raises(AssertionError, match=r"empty commit message|did not edit the message"):
             git_in(repo, "commit", "--allow-empty", *arguments, PLAYHEAD_RUN=RUN, GIT_EDITOR="true")
     assert git_in(repo, "rev-parse", "HEAD") == before
+
+
+@pytest.mark.parametrize("text", ["#42 fix the bug", "fix\n\n# why\n---\nand more", "fix\n\n---\nand more"])
+def test_the_run_is_named_at_the_end_of_whatever_git_takes_for_a_message(repo: Path, text: str) -> None:
+    linking.install_hook(repo)
+    commit(repo, text, {"PLAYHEAD_RUN": RUN})
+    assert message(repo) == f"{text}\n\nPlayhead-Run: {RUN}"
 
 
 def test_the_subject_of_a_merge_stays_what_it_is(repo: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._api.conftest import record
+from tests._api.conftest import record, record_child
 from tests.repositories import commit, git_in, make
 
 import playhead
@@ -63,6 +63,12 @@ def test_a_link_in_a_message_or_a_note_shows_without_an_import(store: FileStore,
     assert stream(store, repo).entries[0]["runs"] == [{"run": run, "link": "trailer"}]
 
 
+def test_a_commit_of_a_child_is_told_to_be_of_the_run_at_the_root(store: FileStore, repo: Path) -> None:
+    root = record(store)
+    commit(repo, f"second\n\nPlayhead-Run: {record_child(store, root)}")
+    assert stream(store, repo).entries[0]["runs"] == [{"run": root, "link": "trailer"}]
+
+
 def test_what_belongs_to_another_repository_is_not_in_it(
     store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +82,37 @@ def test_what_belongs_to_another_repository_is_not_in_it(
     assert set(told(stream(store))) == {"there too", "there", "of there"}
     monkeypatch.chdir(tmp_path)
     assert set(told(stream(store))) == {"here", "there too", "of there"}  # all of the store, outside of any
+
+
+def test_a_run_that_was_started_elsewhere_is_in_it_with_what_it_made_here(
+    store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = record(store, "elsewhere")
+    other = make(tmp_path / "other")
+    for folder, name in ((repo, "here"), (other, "there")):
+        commit(folder, f"{name}\n\nPlayhead-Run: {run}")
+    store.root.rename(tmp_path / "store")
+    store = FileStore(tmp_path / "store")
+    assert told(stream(store, repo)) == ["here", "elsewhere", "first"]  # the message says so
+    for folder in (repo, other):
+        import_git("HEAD", folder, store)
+    git_in(repo, "checkout", "-q", "--detach", "HEAD~1")
+    report(store, "tests", "2222-01-02T03:04:05Z", run=run)
+    assert told(stream(store, repo)) == ["tests", "here", "elsewhere", "first"]  # the run says so
+
+
+def test_how_many_are_wanted_does_not_change_which_belong_here(
+    store: FileStore, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git_in(repo, "worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
+    commit(repo, "second")
+    commit(repo, "third")
+    monkeypatch.chdir(tmp_path / "tree")
+    record(store, "in the tree")
+    whole = told(stream(store, repo))
+    assert whole[0] == "in the tree"
+    assert [told(stream(store, repo, limit=n)) for n in (1, 2, 3)] == [whole[:n] for n in (1, 2, 3)]
 
 
 def test_a_clone_of_the_same_origin_has_the_runs_too(store: FileStore, repo: Path, tmp_path: Path) -> None:
@@ -127,6 +164,18 @@ def test_commits_that_only_runs_know_of_are_there_too(
     assert told(found) == ["thrown away", "maker", "first"]
     assert found.entries[0]["files"] is None
     assert found.entries[2]["runs"] == [{"run": found.entries[1]["run"], "link": "started_from"}]
+
+
+def test_a_commit_that_git_does_not_have_any_more_keeps_its_lines_and_its_place(store: FileStore, repo: Path) -> None:
+    at = {f"GIT_{role}_DATE": "2031-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+    run = record(store)
+    commit(repo, "kept", at)
+    commit(repo, f"dropped\n\nPlayhead-Run: {run}", at, b="1\n2\n3\n")
+    import_git("HEAD", repo, store)
+    git_in(repo, "reset", "-q", "--hard", "HEAD~1")
+    dropped, kept, *_ = stream(store, repo).entries
+    assert (dropped["subject"], dropped["files"], dropped["added"], dropped["removed"]) == ("dropped", 1, 3, 0)
+    assert kept["subject"] == "kept"
 
 
 def test_commits_of_one_second_are_the_newest_first_outside_of_the_repository_too(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +137,18 @@ def test_a_github_push_is_described() -> None:
 def test_a_github_pull_request_names_its_source_branch() -> None:
     pull = {"GITHUB_REF": "refs/pull/12/merge", "GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "fix-login"}
     assert facts(GITHUB | pull)["branch"] == "fix-login"
+
+
+def test_a_github_pull_request_is_about_its_head_and_not_about_the_merge_that_is_tested(tmp_path: Path) -> None:
+    event = tmp_path / "event.json"
+    environ = {**GITHUB, "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(event)}
+    assert ci.commit_of_pull_request(environ) is None
+    for told in ("no JSON", "[]", "{}", '{"pull_request": {"head": {"sha": 5}}}', '{"pull_request": {"head": null}}'):
+        event.write_text(told)
+        assert ci.commit_of_pull_request(environ) is None
+    event.write_text(f'{{"pull_request": {{"head": {{"sha": "{"a" * 40}"}}}}}}')
+    assert ci.commit_of_pull_request(environ) == "a" * 40
+    assert ci.commit_of_pull_request({**environ, "GITHUB_EVENT_NAME": "push"}) is None
 
 
 def test_a_github_tag_is_a_ref_and_no_branch() -> None:

@@ -65,6 +65,15 @@ def test_a_name_counts_back_over_its_own_runs(ask, store, record):
     assert "There are not so many: `playhead ls --name a` lists them." in said.err
 
 
+def test_where_only_other_runs_are_there_it_is_said_which_last_passes_over(ask, store):
+    with Record("ci", store=store, origin={"mode": "import", "source": "junit"}):
+        pass
+    passes = "@last passes over replays, forks, child runs and what was imported. `playhead ls` lists all runs."
+    for named in ("@last", "@last~0"):
+        assert passes in ask("show", named).err
+    assert f"There are not so many: {passes}" in ask("show", "@last~1").err
+
+
 def test_a_run_of_exactly_that_name_comes_first(store, record):
     record(store, "a")
     named = record(store, "a~1")

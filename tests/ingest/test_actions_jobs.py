@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.ingest.actions import SETUP, TESTS, jobs_json, logs_zip
+from tests.ingest.actions import SETUP, TESTS, jobs_json, lines, logs_zip, zipped
 
 from playhead.errors import BadImport
 from playhead.ingest import actions_jobs, actions_log
@@ -56,11 +56,55 @@ def test_a_long_name_is_found_by_what_its_file_has_of_it() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [{}, [], 5, {"jobs": 5}, {"jobs": [5]}, [{"jobs": []}, 5], None])
+def test_jobs_of_one_name_are_told_apart_as_their_files_are() -> None:
+    bad, good = lines(0, "##[error]Process completed with exit code 2."), lines(1, "fine")
+    logs = actions_log.read(zipped({"1_build (1).txt": good, "0_build.txt": bad}), "x")
+    said = [("build", "failure"), ("build (1)", "skipped"), ("build", "success"), ("build", "cancelled")]
+    found = told({"jobs": [{"name": name, "conclusion": word} for name, word in said]})
+    by_name = {job.name: (job.result, job.log) for job in actions_jobs.apply(logs, found).jobs}
+    assert {name: result for name, (result, _) in by_name.items()} == {
+        "build": "failure", "build (1)": "skipped", "build (2)": "success", "build (3)": "cancelled",
+    }  # fmt: skip
+    del found.jobs[1]
+    by_name = {job.name: (job.result, job.log) for job in actions_jobs.apply(logs, found).jobs}
+    assert {name: result for name, (result, _) in by_name.items()} == {
+        "build": "failure", "build (1)": "success", "build (2)": "cancelled",
+    }  # fmt: skip
+    assert ("exit code 2" in by_name["build"][1], "fine" in by_name["build (1)"][1]) == (True, True)
+
+
+def test_another_attempt_of_a_job_has_its_name() -> None:
+    jobs = [{"name": "build", "conclusion": word, "run_attempt": n} for n, word in ((1, "failure"), (2, "success"))]
+    logs = actions_log.Logs([])
+    assert [job.name for job in actions_jobs.apply(logs, told({"jobs": jobs})).jobs] == ["build", "build"]
+
+
+def test_the_log_of_one_job_is_not_taken_for_that_of_another() -> None:
+    found = told({"jobs": [{"name": "lint", "conclusion": "success"}]})
+    for data in (
+        zipped({"0_test.txt": TESTS}),
+        "".join(f"test\tRun\t{line}\n" for line in TESTS.splitlines()).encode(),
+    ):
+        jobs = actions_jobs.apply(actions_log.read(data, "lint"), found).jobs
+        assert {job.name: (job.result, job.result_from) for job in jobs} == {
+            "test": ("failure", "log"), "lint": ("success", "api"),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [[], {"jobs": []}, [{"jobs": []}]])
+def test_a_list_without_jobs_is_refused(document: Any) -> None:
+    with pytest.raises(BadImport, match="there is no job in it"):
+        told(document)
+
+
+def test_a_conclusion_that_is_no_word_is_refused() -> None:
+    for job in ({"name": "a", "conclusion": 7}, {"name": "b", "steps": [{"name": "a", "conclusion": False}]}):
+        with pytest.raises(BadImport, match="the conclusion of 'a' is no word"):
+            told({"jobs": [job]})
+
+
+@pytest.mark.parametrize("document", [{}, 5, {"jobs": 5}, {"jobs": [5]}, [{"jobs": []}, 5], None])
 def test_what_is_no_list_of_jobs_is_refused(document: Any) -> None:
-    if document == []:
-        assert told(document).jobs == []
-        return
     with pytest.raises(BadImport, match="no list of jobs"):
         told(document)
 

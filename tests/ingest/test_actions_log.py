@@ -80,6 +80,14 @@ def test_what_gh_prints_is_split_by_its_own_columns() -> None:
     assert (other.steps, "a line without a time" in other.log) == ([], True)
 
 
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is_one_and_the_log_has_all_of_it() -> None:
+    line = b"build\tmake \xff\t" + TESTS.splitlines()[-1].replace("exit", "\xff").encode("latin-1")
+    (job,) = actions_log.read(line, "x").jobs
+    (step,) = job.steps
+    assert (step.name, step.errors) == ("make \ufffd", ["Process completed with \ufffd code 1."])
+    assert step.log.encode("utf-8", "surrogateescape") == line.rpartition(b"\t")[2]
+
+
 def test_there_is_an_event_for_each_job_and_each_step_with_its_times() -> None:
     found = actions_log.events(actions_log.read(logs_zip(), "x"), {"run_id": "7"})
     assert [(event.job, event.step, event.result) for event in found] == [
@@ -127,6 +135,8 @@ def _twice() -> bytes:
         (_special(external_attr=0o120777 << 16), "no plain file"),
         (_special(compress_type=zipfile.ZIP_BZIP2), "compressed in a way"),
         (zipped({"readme.md": "x"}), "no log of GitHub Actions in it"),
+        (zipped({}), "it is a zip, and it is empty"),
+        (zipped({"build/": ""}), "it is a zip, and it is empty"),
         (logs_zip()[:-40], "cannot be unpacked"),
         (b"nothing with a time\n", "no line begins with a time"),
         (b"", "no line begins with a time"),

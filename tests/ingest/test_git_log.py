@@ -65,6 +65,12 @@ def test_a_run_is_named_by_a_trailer_wherever_it_stands_or_by_a_note(repo: Path)
     assert (none.runs, noted.runs, squashed.runs) == ({}, {RUN: "note", OTHER: "note"}, {RUN: "trailer"})
 
 
+def test_lines_that_end_as_on_windows_name_a_run_too(repo: Path) -> None:
+    message = f"crlf\r\n\r\nPlayhead-Run: {RUN}\r\n"
+    git_in(repo, "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", message)
+    assert read(repo)[0].runs == {RUN: "trailer"}
+
+
 def test_a_name_that_is_no_text_is_read_without_loss(repo: Path) -> None:
     (Path(repo) / b"caf\xe9".decode("utf-8", "surrogateescape")).write_text("x\n")
     commit(repo, "latin")

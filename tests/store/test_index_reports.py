@@ -33,6 +33,23 @@ def test_a_test_is_named_as_people_do_and_the_first_line_tells_what_is_wrong() -
 
 
 @pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ({"files": ["a", "b"], "changes": [{"added": 3, "removed": 1}, {"added": 2, "removed": 0}]}, (2, 5, 1)),
+        ({"files": ["image"], "changes": [{"path": "image"}]}, (1, None, None)),
+        ({"files": ["a"]}, (1, None, None)),
+        ({"files": ["a"], "changes": [{"added": -1, "removed": "x"}, 5]}, (1, None, None)),
+        ({"files": ["a"], "changes": {"$same": "3#/changes"}}, (1, None, None)),
+        ({"files": {"$same": "3#/files"}}, (None, None, None)),
+        ({"files": ["a"], "shallow": True}, (None, None, None)),
+        ({}, (None, None, None)),
+    ],
+)
+def test_how_much_a_commit_changed_is_told_as_far_as_it_is_known(told: Any, size: Any) -> None:
+    assert index_reports.commit({**told, "parents": ["x"]}, LINE)[7:] == (*size, ["x"])
+
+
+@pytest.mark.parametrize(
     ("link", "made"),
     [(None, True), ("trailer", True), ("note", True), ("started_from", False), ("range", False), ([], False)],
 )

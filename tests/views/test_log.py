@@ -21,7 +21,7 @@ def run(id: str, started_us: int | None, **more: Any) -> dict[str, Any]:
 
 
 def commit(sha: str, time_us: int, **runs: str | None) -> dict[str, Any]:
-    return {"sha": sha, "subject": sha, "author": "Ada", "time_us": time_us, "runs": runs}
+    return {"sha": sha, "subject": sha, "author": "Ada", "time_us": time_us, "parents": [], "runs": runs}
 
 
 def result(job: str, time_us: int, **more: Any) -> dict[str, Any]:
@@ -53,6 +53,18 @@ def test_a_commit_is_after_the_beginning_of_the_run_that_made_it_though_git_know
     for link in log.NOT_MADE:
         assert order(runs, [commit("base", 5 * S, r1=link)], []) == ["r2", "r1", "base"]
     assert order(runs, [commit("old", 4 * S, r1="trailer")], []) == ["r2", "r1", "old"]  # its clock says so
+
+
+def test_a_commit_stands_above_those_that_it_follows_in_the_same_second() -> None:
+    first, second, third = (commit(sha, 5 * S) for sha in ("first", "second", "third"))
+    second["parents"], third["parents"] = ["first", 5, "unknown"], ["second"]
+    for commits in ([first, third, second], [second, first, third]):
+        assert order([], commits, []) == ["third", "second", "first"]
+    # One that a run made is after its beginning, and so is what follows.
+    first["runs"] = {"r1": None}
+    assert order([run("r1", 5 * S + 700_000)], [first, second, third], []) == ["third", "second", "first", "r1"]
+    first["parents"] = ["third"]
+    assert sorted(order([], [first, second, third], [])) == ["first", "second", "third"]
 
 
 def test_a_result_that_several_runs_have_is_one_entry() -> None:

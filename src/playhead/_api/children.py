@@ -1,7 +1,8 @@
-"""Find the runs of Pythons that the program of a run started: by the index where there is one."""
+"""Find the runs of Pythons that the program of a run started, and back: by the index where there is one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -9,12 +10,19 @@ import orjson
 from playhead._api.reading import Run, open_index
 from playhead.store.family import CHILD, children
 from playhead.store.files import FileStore
+from playhead.store.index import Index
 from playhead.store.reader import RunReader
 from playhead.views.timeline import Timeline
 
 _CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
 _COLUMNS = ("run", "name", "status", "model_calls", "tool_calls")
 _TOLD = "SELECT id, name, status, model_calls, tool_calls FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+_ROOTS = (
+    "WITH RECURSIVE upward(run, above) AS (SELECT value, value FROM json_each(:runs) UNION"
+    " SELECT upward.run, json_extract(runs.origin, '$.run') FROM upward JOIN runs ON runs.id = upward.above"
+    " WHERE json_extract(runs.origin, '$.mode') = :child)"
+    " SELECT run, min(above) FROM upward JOIN runs ON runs.id = above GROUP BY run"  # ids are in the order of time
+)
 
 
 def children_told(run: Run) -> list[dict[str, Any]]:
@@ -47,3 +55,9 @@ def children_of(run: Run) -> list[Run]:
             out += new
             parents += new
     return [Run(run.store, id) for id in out]
+
+
+def roots_of(index: Index, runs: Iterable[str]) -> dict[str, str]:
+    """Return for each run the oldest of its family that the store has; none for a run that it does not have."""
+    named = orjson.dumps(list(runs)).decode()
+    return {str(run): str(root) for run, root in index.query(_ROOTS, {"runs": named, "child": CHILD})[1]}

@@ -18,6 +18,7 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
+from playhead._api.children import roots_of
 from playhead._api.concluding import finish
 from playhead._api.reading import load, open_index
 from playhead._ids import is_run_id
@@ -28,7 +29,7 @@ from playhead.capture.opening import default_settings, shared_redactor
 from playhead.capture.recording import Recording
 from playhead.errors import BadImport, LedgerError, MissingContent, UsageError
 from playhead.event import kinds
-from playhead.event.envelope import parse
+from playhead.event.envelope import kind_of, parse
 from playhead.event.kinds import CiReported
 from playhead.ingest import actions_jobs, actions_log, git_log, junit
 from playhead.store.files import FileStore
@@ -39,7 +40,7 @@ from playhead.store.reader import RunReader
 
 _FULL_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NOT_COMPARED = ("link", "dirty")  # where a result was attached says nothing about what it is
-_KIND, _FINISHED = b'"kind":"ci.reported"', b'"kind":"run.finished"'
+_KIND = b'"kind":"ci.reported"'
 _SAME_SYSTEM = "(? IS NULL OR ci_provider IS NULL OR ci_provider = ?)"
 
 
@@ -93,7 +94,7 @@ def about(
     sha = None if told is None else told.commit
     if environ is not None:
         facts = {name: value for name, value in (ci.facts(environ) or {}).items() if value is not None}
-        sha = facts.get("commit")
+        sha = ci.commit_of_pull_request(environ) or facts.get("commit")
     if ci_run is not None and facts.get("run_id") != ci_run:
         facts, sha = {"run_id": ci_run}, None  # another one than we know of
     found = About(None if run is None else _named(run, store), sha, ci=facts)
@@ -255,7 +256,9 @@ def _runs_of(index: Index, found: About) -> tuple[dict[str, str | None], int]:
         questions.append(("ci_run", f"ci_run_id = ? AND {_SAME_SYSTEM}", (run_id, provider, provider)))
     if sha is not None:
         recorded = index.query("SELECT run, link FROM commits WHERE sha = ? ORDER BY link IS NULL", (sha,))[1]
-        makers = found.makers | {str(run): link or "committed" for run, link in recorded if link in MADE}
+        made = [*found.makers.items(), *((str(run), link or "committed") for run, link in recorded if link in MADE)]
+        roots = roots_of(index, [run for run, _ in made])
+        makers = {roots[run]: how for run, how in made if run in roots}
         named = orjson.dumps(list(makers)).decode()
         questions.append(("committed", "id IN (SELECT value FROM json_each(?))", (named,)))
         questions.append(("started_from", "git_commit = ?", (sha,)))
@@ -287,7 +290,7 @@ def _add(
         news = [report for form, report in forms.items() if form not in known]
         made = link is None
         # What an import made and did not finish, since it was killed, is finished by the next one.
-        finished = made and any(_FINISHED in line for line in reader.lines())
+        finished = made and _has_ended(reader)
         if news or (made and not finished):
             with adding(store, run_id) as recording:
                 if finished:
@@ -300,6 +303,12 @@ def _add(
         return placed
     placed.added, placed.known = len(news), len(forms) - len(news)
     return placed
+
+
+def _has_ended(reader: RunReader) -> bool:
+    """Say whether a run has an end that still holds: where it was reopened, that of before does not."""
+    ends = [kind for kind in map(kind_of, reader.lines()) if kind in ("run.finished", "run.reopened")]
+    return ends[-1:] == ["run.finished"]
 
 
 def _known(reader: RunReader) -> dict[bytes, dict[str, Any]]:

@@ -12,6 +12,7 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
+from playhead._api.children import roots_of
 from playhead._api.reading import open_index
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run
@@ -164,14 +165,13 @@ def _planned(
     )
     for sha, run_id in _rows(index, sql, shas):
         started.setdefault(sha, []).append(run_id)
-    named = _listed(run_id for commit in commits for run_id in commit.runs)
-    here = {row[0] for row in _rows(index, "SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?))", named)}
+    roots = roots_of(index, {run_id for commit in commits for run_id in commit.runs})
     plan: dict[str, list[tuple[Commit, str]]] = {}
     left: list[Commit] = []
     for commit in reversed(commits):
         links = dict.fromkeys(started.get(commit.sha, [])[: _limits.IMPORT_RUNS_MAX], "started_from")
-        links |= {run_id: link for run_id, link in commit.runs.items() if run_id in here}
-        found.not_here += [each for each in commit.runs if each not in here and each not in found.not_here]
+        links |= {roots[run_id]: link for run_id, link in commit.runs.items() if run_id in roots}
+        found.not_here += [each for each in commit.runs if each not in roots and each not in found.not_here]
         known = recorded.get(commit.sha, set())
         found.known += len(known & links.keys())
         for run_id in links.keys() - known:

@@ -41,9 +41,13 @@ def similar(index: Index, text: str) -> str | None:
     names = {str(run["name"]) for run in index.list_runs(limit=_LOOKED_AT) if run["name"]}
     if not names:
         return None
-    if back is not None and (name == LAST or name in names):
-        which = "" if name == LAST else f" --name {shlex.quote(name)}"
-        return f"There are not so many: `playhead ls{which}` lists them."
+    if name == LAST:
+        few = "There are not so many: " if back else ""
+        return (
+            f"{few}{LAST} passes over replays, forks, child runs and what was imported. `playhead ls` lists all runs."
+        )
+    if back is not None and name in names:
+        return f"There are not so many: `playhead ls --name {shlex.quote(name)}` lists them."
     steps = "" if back is None else f"~{back}"
     close = difflib.get_close_matches(name, sorted({*names, LAST} - {name}), n=3)
     return f"Did you mean {' or '.join(f'{one}{steps}' for one in close)}?" if close else None

@@ -33,11 +33,17 @@ LINES = f"""\
   case ${{2:-}} in
     "" | template) exit ;;
   esac
+  # Where no editor is asked, which git tells so, a line that begins with # is one of the message.
+  plain=
+  case ${{GIT_EDITOR:-}}$(git config commit.cleanup) in
+    :strip) ;;
+    :*) plain="-c core.commentChar=$(printf '\\001')" ;;
+  esac
   # An empty message stops a commit, too.
-  [ -n "$(git stripspace --strip-comments < "$1")" ] || exit
+  [ -n "$(git $plain stripspace --strip-comments < "$1")" ] || exit
   [ -z "$(tail -c 1 "$1")" ] || echo >> "$1" # without its end of line, that of a merge would go on in the trailer
-  git -c trailer.separators=: interpret-trailers --in-place --if-missing add --if-exists addIfDifferent \
-    --trailer "{git_log.TRAILER}: $run" "$1"
+  git $plain -c trailer.separators=: interpret-trailers --in-place --no-divider \
+    --if-missing add --if-exists addIfDifferent --trailer "{git_log.TRAILER}: $run" "$1"
 ) || :
 """
 SCRIPT = f"#!/bin/sh\n# `playhead import git --hook remove` takes this file away.\n{LINES}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import orjson
 
 from playhead import _limits
 from playhead._api.addenda import IMPORTED
+from playhead._api.children import roots_of
 from playhead._api.importing_git import read_commits
 from playhead._api.reading import open_index
 from playhead._clock import moment_us
 from playhead.capture import git
-from playhead.capture.git_command import GitFailed
+from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.errors import UsageError
 from playhead.event.plain import text_mark
 from playhead.ingest.git_log import Commit
@@ -29,14 +31,20 @@ _OF_REPOSITORY = (
     "(git_root = :root OR git_remote = :remote OR git_commit IN (SELECT value FROM json_each(:shas))"
     " OR (:inside AND git_root IS NULL AND git_commit IS NULL))"
 )
+# One that was started elsewhere may have made commits here, and of other repositories, which are not in this stream.
+_MADE_HERE = (
+    "id IN (SELECT run FROM commits WHERE sha IN (SELECT value FROM json_each(:shas))"
+    " UNION SELECT value FROM json_each(:named))"
+)
+_SHAS = "SELECT git_commit FROM runs UNION SELECT sha FROM commits UNION SELECT sha FROM ci_results"
 _RUNS = (
     "SELECT id, name, status, started_us, duration_us, error, git_commit, git_branch FROM runs"
-    f" WHERE {_MODE} NOT IN ('{IMPORTED}', {_PARTS}) AND started_us >= :since AND {{of}}"
+    f" WHERE {_MODE} NOT IN ('{IMPORTED}', {_PARTS}) AND started_us >= :since AND ({{of}} OR {_MADE_HERE})"
     " ORDER BY started_us DESC, id DESC LIMIT :limit"
 )
 _FROM_RUNS = f"run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {{of}})"
 _COMMITS = (
-    "SELECT sha, run, link, subject, author, authored, committed, time_us FROM commits"
+    "SELECT sha, run, link, subject, author, authored, committed, time_us, files, added, removed, parents FROM commits"
     f" WHERE sha IN (SELECT value FROM json_each(:shas)) OR (time_us >= :since AND {_FROM_RUNS})"
     " ORDER BY time_us DESC, run DESC, seq DESC LIMIT :several"  # a run has the oldest first, of one second too
 )
@@ -45,7 +53,8 @@ _RESULTS = (
     "SELECT c.*, e.time AS recorded FROM ci_results c JOIN events e ON e.run = c.run AND e.seq = c.seq"
     " WHERE time_us >= :since AND ((step IS NULL AND test IS NULL) OR NOT EXISTS (SELECT 1 FROM ci_results p"
     " WHERE p.run = c.run AND p.job IS c.job AND p.source IS c.source AND p.step IS NULL AND p.test IS NULL))"
-    f" AND (c.sha IN (SELECT value FROM json_each(:shas)) OR c.{_FROM_RUNS})"
+    f" AND (c.sha IN (SELECT value FROM json_each(:shas)) OR c.{_FROM_RUNS}"
+    f" OR (c.sha IS NULL AND c.run IN (SELECT id FROM runs WHERE {_MODE} NOT IN ({_PARTS}) AND {_MADE_HERE})))"
     " ORDER BY time_us DESC, c.run DESC, c.seq LIMIT :several"
 )
 
@@ -62,9 +71,11 @@ def stream(
     store: FileStore, repo: Path | None = None, *, since_us: int = 0, limit: int = _limits.LOG_ENTRIES_DEFAULT
 ) -> Stream:
     """Return the stream of one repository, that of the current folder unless another is named."""
-    there, problem, found = (repo or Path.cwd()).resolve(), None, None
+    there, problem, found, shas = (repo or Path.cwd()).resolve(), None, None, set[str]()
     try:
         found = read_commits(there, "HEAD", limit)
+        if found is not None and found.commits:
+            shas = _reachable(there)  # a run belongs here by the oldest of them too, whatever the limit
     except GitFailed as failure:
         problem = str(failure)
     root = found.repository.root if found else git.find_root(there)
@@ -74,7 +85,6 @@ def stream(
     values = {
         "root": None if root is None else _recorded(str(root)),
         "remote": _recorded(found.repository.remote) if found and found.repository.remote else None,
-        "shas": orjson.dumps([commit.sha for commit in commits]).decode(),
         "inside": root is not None and store.root.resolve().is_relative_to(root),
         "since": since_us,
         "limit": limit,
@@ -82,11 +92,26 @@ def stream(
     }
     of = "1" if root is None else _OF_REPOSITORY
     with open_index(store) as index:
+        roots = roots_of(index, {run for commit in commits for run in commit.runs})
+        values["named"] = _listed(roots.values())
+        values["shas"] = _listed(sha for (sha,) in index.query(_SHAS)[1] if sha in shas)
         runs, recorded, results = (_rows(index, sql.format(of=of), values) for sql in (_RUNS, _COMMITS, _RESULTS))
+        roots |= roots_of(index, {row["run"] for row in recorded})
     for result in results:
-        result["counts"] = _counts(result["counts"])
-    together = _commits(commits, recorded, since_us)
+        result["counts"] = _read(result["counts"], dict)
+    together = _commits(commits, recorded, roots, since_us)
     return Stream(None if root is None else str(root), log.stream(runs, together, results, limit), problem)
+
+
+def _reachable(cwd: Path) -> set[str]:
+    """Ask git for the commits of a repository, of all branches: the newest, where they are very many."""
+    asked = ["rev-list", f"--max-count={_limits.IMPORT_COMMITS_MAX}", "--all", "HEAD", "--"]
+    answer = run(asked, cwd, deadline_after(_limits.IMPORT_GIT_S), keep_bytes_max=_limits.IMPORT_FILE_BYTES_MAX)
+    return set(answer.kept.decode("ascii", "replace").split())
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return orjson.dumps(list(texts)).decode()
 
 
 def _recorded(path: str) -> str | None:
@@ -99,17 +124,22 @@ def _rows(index: Index, sql: str, values: dict[str, Any]) -> list[dict[str, Any]
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _counts(told: str | None) -> dict[str, Any] | None:
-    """Read how many there were, where that is what the event says."""
+def _read(told: str | None, form: type) -> Any:
+    """Read what an event says, where it has the form that it should have."""
     try:
-        counts = orjson.loads(told or "null")
+        value = orjson.loads(told or "null")
     except orjson.JSONDecodeError:
         return None
-    return counts if isinstance(counts, dict) else None
+    return value if isinstance(value, form) else None
 
 
-def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: int) -> list[dict[str, Any]]:
-    """Put together what git and what the runs know of commits: git first, where it has the commit."""
+def _commits(
+    from_git: list[Commit], recorded: list[dict[str, Any]], roots: dict[str, str], since_us: int
+) -> list[dict[str, Any]]:
+    """Put together what git and what the runs know of commits: git first, where it has the commit.
+
+    What a Python of a run made, which has a run of its own, belongs to the one at the root.
+    """
     found: dict[str, dict[str, Any]] = {}
     for commit in from_git:
         added, removed = commit.lines()
@@ -123,10 +153,13 @@ def _commits(from_git: list[Commit], recorded: list[dict[str, Any]], since_us: i
             "files": None if commit.shallow else len(commit.changes),
             "added": added,
             "removed": removed,
-            "runs": commit.runs,
+            "parents": commit.parents,
+            "runs": {roots.get(run, run): link for run, link in commit.runs.items()},
         }
     for row in recorded:
-        known = found.setdefault(row["sha"], {**row, "runs": {}})
+        known = found.setdefault(row["sha"], {**row, "parents": _read(row["parents"], list) or [], "runs": {}})
+        # Of the runs that have it, not each knows how many lines it changed.
+        known |= {name: row[name] for name in ("files", "added", "removed") if known[name] is None}
         if row["link"] != "range":
-            known["runs"].setdefault(row["run"], row["link"])
+            known["runs"].setdefault(roots[row["run"]], row["link"])
     return [commit for commit in found.values() if (commit["time_us"] or 0) >= since_us]

@@ -6,8 +6,12 @@ same keys, and every value is text as the provider gave it, or None.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+import orjson
+
+from playhead import _limits
 from playhead.capture.git import without_credentials
 
 KEYS = (
@@ -124,6 +128,9 @@ _VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
+_COMMIT_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OF_PULL_REQUESTS = ("pull_request", "pull_request_review", "pull_request_review_comment")
+
 
 def facts(environ: Mapping[str, str]) -> dict[str, str | None] | None:
     """Return the facts of the CI job this environment belongs to, or None outside of CI."""
@@ -144,6 +151,21 @@ def facts(environ: Mapping[str, str]) -> dict[str, str | None] | None:
         if value is not None and (key == "repository" or "@" in value):
             found[key] = without_credentials(value)
     return found
+
+
+def commit_of_pull_request(environ: Mapping[str, str]) -> str | None:
+    """Return the commit that a job of GitHub Actions is about, where that is not the one it says.
+
+    For a pull request that is a merge which GitHub made for the test alone, and which is in no branch.
+    """
+    if _provider(environ) != "github-actions" or environ.get("GITHUB_EVENT_NAME") not in _OF_PULL_REQUESTS:
+        return None
+    try:
+        with open(environ.get("GITHUB_EVENT_PATH", ""), "rb") as file:
+            told = orjson.loads(file.read(_limits.IMPORT_FILE_BYTES_MAX))["pull_request"]["head"]["sha"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return told if type(told) is str and _COMMIT_ID.fullmatch(told) else None
 
 
 def _provider(environ: Mapping[str, str]) -> str | None:

@@ -6,6 +6,7 @@ Both forms are known: that of the REST API (`started_at`), and that of `gh run v
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from playhead import _limits
 from playhead.errors import BadImport
 from playhead.ingest.actions_log import UNKNOWN, Job, Logs, Step, in_order
 
+_ASK_GITHUB = "`gh api repos/OWNER/REPO/actions/runs/ID/jobs` gives a list of jobs."
 _NOT_IN_FILES = re.compile(r'[/\\:*?"<>|]')
 _FILE_NAME_MAX = 90  # letters of a job's name, in UTF-16, that its file has
 
@@ -33,6 +35,7 @@ class ToldJob(msgspec.Struct):
     """What GitHub says of one job."""
 
     name: str
+    attempt: str | None
     result: str
     started: str | None
     finished: str | None
@@ -61,9 +64,11 @@ def read(data: bytes) -> Told:
     for page in pages:
         listed = page.get("jobs", [page] if "steps" in page else None) if isinstance(page, dict) else None
         if not isinstance(listed, list) or not all(isinstance(job, dict) for job in listed):
-            raise BadImport("it is no list of jobs", hint="`gh api repos/OWNER/REPO/actions/runs/ID/jobs` gives one.")
+            raise BadImport("it is no list of jobs", hint=_ASK_GITHUB)
         jobs += listed
-    page, first = (pages[0] if pages else {}), (jobs[0] if jobs else {})
+    if not jobs:
+        raise BadImport("there is no job in it", hint=_ASK_GITHUB)
+    page, first = pages[0], jobs[0]
     ci = {
         "provider": "github-actions",
         "run_id": _word(first, "run_id") or _word(page, "databaseId"),
@@ -80,21 +85,37 @@ def apply(logs: Logs, told: Told) -> Logs:
     """Return the logs with what GitHub says: results, names and times; what has no log is there too."""
     left = list(logs.jobs)
     jobs: list[Job] = []
-    for one in told.jobs:
-        name = _in_a_file(one.name)
-        job = next((job for job in left if _in_a_file(job.name) == name), None)
-        if job is None and len(left) == len(told.jobs) == 1:
-            job = left[0]  # a log that does not say whose it is
+    names = _numbered([(one.attempt, one.name) for one in told.jobs])
+    files = _numbered([(one.attempt, _bare(_cut(one.name))) for one in told.jobs])
+    for one, name, file in zip(told.jobs, names, files, strict=True):
+        job = next((job for job in left if _bare(job.name) in (file, _bare(name))), None)
+        if job is None and len(left) == len(told.jobs) == 1 and not left[0].named:
+            job = left[0]
         if job is None:
-            job = Job(name=one.name)
+            job = Job(name=name)
         else:
             left = [each for each in left if each is not job]
-        job.name, job.result, job.result_from, job.url = one.name, one.result, "api", one.url
+        job.name, job.result, job.result_from, job.url = name, one.result, "api", one.url
         if one.started or one.finished:
             job.started, job.finished = one.started, one.finished
         _apply_steps(job, one.steps)
         jobs.append(job)
     return Logs(in_order([*jobs, *left]), logs.ignored)
+
+
+def _numbered(names: list[tuple[str | None, str]]) -> list[str]:
+    """Tell jobs of one name apart, as GitHub does with their files: `build`, `build (1)`; those of each attempt."""
+    given: list[str] = []
+    taken, seen = set(names), Counter[tuple[str | None, str]]()
+    for attempt, name in names:
+        told = name
+        while seen[attempt, name] and (attempt, told) in taken:
+            told = f"{name} ({seen[attempt, name]})"
+            seen[attempt, name] += 1
+        seen[attempt, name] += not seen[attempt, name]
+        taken.add((attempt, told))
+        given.append(told)
+    return given
 
 
 def _apply_steps(job: Job, told: list[ToldStep]) -> None:
@@ -120,7 +141,8 @@ def _job(job: dict[str, Any]) -> ToldJob:
     steps = job.get("steps")
     return ToldJob(
         _word(job, "name") or "(no name)",
-        _word(job, "conclusion") or UNKNOWN,
+        _word(job, "run_attempt"),
+        _conclusion(job),
         _word(job, "started_at", "startedAt"),
         _word(job, "completed_at", "completedAt"),
         _word(job, "html_url", "url"),
@@ -133,7 +155,7 @@ def _step(step: dict[str, Any]) -> ToldStep:
     return ToldStep(
         _word(step, "name") or "(no name)",
         number if type(number) is int else None,
-        _word(step, "conclusion") or UNKNOWN,
+        _conclusion(step),
         _word(step, "started_at", "startedAt"),
         _word(step, "completed_at", "completedAt"),
     )
@@ -148,7 +170,20 @@ def _word(told: dict[str, Any], *names: str) -> str | None:
     return None
 
 
-def _in_a_file(job: str) -> str:
-    """Return the name of a job as far as that of its file tells it: GitHub leaves out letters, and what is too long."""
-    bare = _NOT_IN_FILES.sub("", job).encode("utf-16-le", "surrogatepass")[: 2 * _FILE_NAME_MAX]
-    return " ".join(bare.decode("utf-16-le", "ignore").split())
+def _conclusion(told: dict[str, Any]) -> str:
+    """Return how a job or a step ended; what has not ended says nothing, or an empty word."""
+    word = told.get("conclusion")
+    if word is not None and type(word) is not str:
+        raise BadImport(f"the conclusion of {_word(told, 'name') or '(no name)'!r} is no word")
+    return word or UNKNOWN
+
+
+def _cut(job: str) -> str:
+    """Return as much of the name of a job as that of its file has."""
+    kept = _NOT_IN_FILES.sub("", job).encode("utf-16-le", "surrogatepass")[: 2 * _FILE_NAME_MAX]
+    return kept.decode("utf-16-le", "ignore")
+
+
+def _bare(job: str) -> str:
+    """Return the name of a job without the letters that GitHub leaves out of that of its file."""
+    return " ".join(_NOT_IN_FILES.sub("", job).split())

@@ -22,7 +22,7 @@ from playhead.event.kinds import CiReported
 
 UNKNOWN = "unknown"
 
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the latter where nothing is in it
 _JOB_FILE = re.compile(r"(-?\d{1,10})_(.+)\.txt")  # `0_build.txt`; a negative number is that of an older service
 _STEP_FILE = re.compile(r"(.+)/(\d{1,10})_(.+)\.txt")
 _SYSTEM_FILE = re.compile(r"(.+)/system\.txt")
@@ -60,6 +60,7 @@ class Job(Part, kw_only=True):
 
     steps: list[Step] = []
     url: str | None = None
+    named: bool = True  # by what was read; the log of a single job does not say whose it is
 
 
 class Logs(msgspec.Struct):
@@ -82,7 +83,9 @@ def read(data: bytes, name: str) -> Logs:
         return _logs(*_by_gh(text), [])
     if not any(_TIMED.match(line) for line in lines):
         raise BadImport("it is no log of GitHub Actions: no line begins with a time")
-    return _logs({name: _by_groups(text)}, {name: text}, [])
+    found = _logs({name: _by_groups(text)}, {name: text}, [])
+    found.jobs[0].named = False
+    return found
 
 
 def events(logs: Logs, ci: dict[str, str]) -> list[CiReported]:
@@ -124,7 +127,7 @@ def judge(text: str) -> tuple[str, list[str], list[str]]:
         mark = _MARKS.match(timed[2] if timed else line)
         if mark is None:
             continue
-        kind, told = mark[1], mark[2].strip()
+        kind, told = mark[1], _label(mark[2])
         if kind == "error":
             exited = _EXITED.search(told)
             if _CANCELED.search(told):
@@ -187,7 +190,7 @@ def _by_gh(text: str) -> tuple[dict[str, list[Step]], dict[str, str]]:
     for line in text.split("\n"):
         split = _BY_GH.match(line)
         if split is not None:
-            where = found.setdefault(split[1], {}).setdefault(split[2], [])
+            where = found.setdefault(_label(split[1]), {}).setdefault(_label(split[2]), [])
         where.append(line if split is None else split[3])
     whole = {job: "\n".join(steps.pop(_NO_STEP, [])) for job, steps in found.items()}
     return {
@@ -202,7 +205,7 @@ def _by_groups(text: str) -> list[Step]:
         timed = _TIMED.match(line)
         mark = _MARKS.match(timed[2]) if timed else None
         if mark and mark[1] == "group" and mark[2].startswith(_RUN):
-            steps.append((mark[2].strip(), []))
+            steps.append((_label(mark[2]), []))
         if steps:
             steps[-1][1].append(line)
     return [Step(name=name, log="\n".join(lines)) for name, lines in steps]
@@ -240,6 +243,8 @@ def _members(data: bytes) -> dict[str, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
+            if not infos:
+                raise BadImport("it is a zip, and it is empty")
             if len(infos) > _limits.ACTIONS_MEMBERS_MAX:
                 raise BadImport(f"it has more than {_limits.ACTIONS_MEMBERS_MAX:,} files")
             for info in infos:
@@ -281,3 +286,8 @@ def _check_member(info: zipfile.ZipInfo, found: dict[str, str]) -> None:
 def _text(data: bytes) -> str:
     """Decode a log without loss; the mark at its beginning says nothing."""
     return data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+
+
+def _label(text: str) -> str:
+    """Return a part of a log as a text to show: what is no text in it is in the log without loss."""
+    return text.strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")

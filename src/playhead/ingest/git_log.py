@@ -17,7 +17,7 @@ _FIELDS = ("%H", "%P", "%an", "%aI", "%cn", "%cI", "%N", "%B")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _COUNTS = re.compile(r"(\d+|-)\t(\d+|-)\t(.*)", re.DOTALL)
 # Anywhere in the message, and not only in its last lines: whoever squashes commits moves their trailers up.
-_NAMED = re.compile(rf"^[ \t]*{TRAILER}:[ \t]*(run_[0-9a-hjkmnp-tv-z]{{26}})[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_NAMED = re.compile(rf"^[ \t]*{TRAILER}:[ \t]*(run_[0-9a-hjkmnp-tv-z]{{26}})[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 
 
 class Change(msgspec.Struct, omit_defaults=True):

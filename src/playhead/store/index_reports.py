@@ -6,8 +6,10 @@ from typing import Any
 
 from playhead import _limits
 from playhead._clock import moment_us
+from playhead.store.index_values import count
 
 MADE = (None, "trailer", "note")  # links of a commit which say that the run made it
+_LINES = ("added", "removed")
 _COUNTED_MAX = 2**53
 
 
@@ -15,7 +17,18 @@ def commit(data: dict[str, Any], time: str) -> tuple[Any, ...]:
     """Return the columns of `commits` for one `git.committed`, as they stand in it; `time` is that of its line."""
     message, moment = data.get("message"), data.get("committed") or data.get("authored")
     known = (data.get(name) for name in ("author", "authored", "committed"))
-    return (data.get("commit"), _first_line(message), *known, _us(moment, time), data.get("link"))
+    told = (data.get("commit"), _first_line(message), *known, _us(moment, time), data.get("link"))
+    return (*told, *_size(data), data.get("parents") or None)
+
+
+def _size(data: dict[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Return how many files a commit changed, and how many lines it added and removed; None of what is not said."""
+    files, changes = data.get("files", []), data.get("changes")
+    if type(files) is not list or data.get("shallow"):
+        return None, None, None
+    told = [_mapping(each) for each in changes] if type(changes) is list else []
+    added, removed = ([n for n in (count(each.get(name)) for each in told) if n is not None] for name in _LINES)
+    return len(files) or None, sum(added) if added else None, sum(removed) if removed else None
 
 
 def files_made(data: dict[str, Any]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from playhead._clock import utc_text
@@ -23,13 +24,13 @@ def stream(
 ) -> list[Entry]:
     """Merge rows into one list; of a moment that is the same the order is always the same, too.
 
-    `commits` have `runs`, by id why each belongs to it. `results` are one row for each run that has it: they become one
-    entry with all of its runs.
+    `commits` have `parents` and `runs`, by id why each belongs to it. `results` are one row for each run that has it:
+    they become one entry with all of its runs.
     """
     runs = list(runs)
     started = {run["id"]: run["started_us"] for run in runs}
     entries = [_run(run) for run in runs]
-    entries += [_commit(commit, started) for commit in commits]
+    entries += _commits(list(commits), started)
     entries += _results(results)
     ordered = sorted(
         enumerate(entries), key=lambda pair: (-(pair[1]["time_us"] or 0), _RANKS[pair[1]["type"]], pair[0])
@@ -56,6 +57,26 @@ def _run(run: dict[str, Any]) -> Entry:
         "commit": run["git_commit"],
         "branch": run["git_branch"],
     }
+
+
+def _commits(commits: list[dict[str, Any]], started: dict[str, int | None]) -> list[Entry]:
+    """Make the entries of commits, each before those that it follows: git knows only the second."""
+    following: dict[str, list[str]] = {commit["sha"]: [] for commit in commits}
+    for commit in commits:
+        for parent in commit["parents"]:
+            if isinstance(parent, str) and parent in following:
+                following[parent].append(commit["sha"])
+    try:
+        order = list(TopologicalSorter(following).static_order())
+    except CycleError:  # which commits cannot be, but what somebody wrote into a run can
+        order = list(following)
+    by_sha = {commit["sha"]: _commit(commit, started) for commit in commits}
+    for sha in reversed(order):  # the first ones first: what follows one that a run made is no older than it
+        time_us = by_sha[sha]["time_us"] or 0
+        for later in (by_sha[each] for each in following[sha]):
+            if time_us - SECOND_US < (later["time_us"] or 0) < time_us:
+                later["time_us"] = time_us
+    return [by_sha[sha] for sha in order]
 
 
 def _commit(commit: dict[str, Any], started: dict[str, int | None]) -> Entry:
