@@ -27,6 +27,8 @@ from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.views.diff.comparison import compare
 from playhead.views.diff.measures import costs_told
+from playhead.views.diff.saying import outcome_of
+from playhead.views.diff.source import Recorded
 
 SIBLINGS = [tool("search", {"q": number}, f"answer {number}") for number in range(50)]
 GENERIC = [step("span", number=number, output=f"answer {number}") for number in range(50)]
@@ -248,6 +250,37 @@ def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
     assert diffed(left, ended(run(run="run_b"), by_program)).failures["right"] == {
         "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [], "asked": [],
     }  # fmt: skip
+
+
+def test_runs_that_failed_for_another_reason_behind_the_same_error_did_not_fail_alike() -> None:
+    def ended(name: str, *behind: str, line: int = 1, grouped: bool = True) -> list[Event]:
+        inner = [{"type": one, "message": "x", "frames": [{"file": "a.py", "line": line}]} for one in behind]
+        reason: dict[str, Any] = {"errors": inner} if grouped else {"cause": inner[0]}
+        events = run(tool("a"), run=name)
+        data = {"status": "error", "error": {"type": "E", "message": "could not", **reason}}
+        return [*events[:-1], msgspec.structs.replace(events[-1], data=data)]
+
+    for grouped in (True, False):
+        left, right = ended("run_a", "KeyError", grouped=grouped), ended("run_b", "ValueError", grouped=grouped)
+        for ones in ((left, right), (right, left)):
+            found = diffed(*ones)
+            assert found.output_differs is True
+            path = "/error/errors/0/type" if grouped else "/error/cause/type"
+            assert [change.path for change in found.deviations[0].changes] == [path]
+            (tone, said, _) = outcome_of(found.identical, found.output_differs, found.failures, True)
+            assert (tone, said) == ("bad", "both runs failed, each in its own way")
+    # Where it was raised, and in which order a group has its errors, is no difference.
+    assert not diffed(ended("run_a", "KeyError", "ValueError"), ended("run_b", "ValueError", "KeyError", line=2))
+
+
+def test_an_error_that_is_written_as_a_reference_is_compared_with_all_that_it_says() -> None:
+    def ended(name: str, message: str) -> Recorded:
+        failed = replace(tool("a"), closing={"status": "error", "error": {"$same": "1#/error"}})
+        found = recorded(run(failed, run=name))
+        return replace(found, value=lambda value: {"type": "E", "message": message} if "$same" in value else value)
+
+    assert not compare(ended("run_a", "late"), ended("run_b", "late"))
+    assert compare(ended("run_a", "late"), ended("run_b", "early"))
 
 
 def test_of_a_run_that_failed_it_is_said_which_tools_were_asked_for_in_vain() -> None:

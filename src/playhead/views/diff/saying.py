@@ -44,8 +44,10 @@ def outcome_of(
         return "bad", "no difference in the two runs themselves", ", but in those of Pythons that they started"
     if output_differs is None:
         return "warn", "the final output cannot be compared", ": that of one of the runs is not there"
-    left, right = (mapping(failures.get(side)).get("error") for side in ("left", "right"))
-    if left and right and left != right:
+    ones = [mapping(failures.get(side)) for side in ("left", "right")]
+    left, right = (one.get("error") for one in ones)
+    # What lies behind an error is told with its place in the program, which is no difference.
+    if left and right and (left != right or (output_differs and ones[0].get("causes") != ones[1].get("causes"))):
         return "bad", "both runs failed, each in its own way", ""
     if output_differs:
         return "bad", "the final output differs", ""
