@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.views.diff.stories import (
     Part,
+    Together,
     diffed,
     effect,
     model,
@@ -227,6 +228,45 @@ def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
     # Nobody failed before it: it was cancelled for a reason of its own.
     right = run(*body("cancelled", "ok", "error"), run="run_b")
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
+
+
+@pytest.mark.parametrize("older_fails", [False, True])
+@pytest.mark.parametrize("in_steps", [True, False])
+def test_what_is_missing_in_what_was_cancelled_since_a_task_beside_it_failed_follows(
+    in_steps: bool, older_fails: bool
+) -> None:
+    def task(number: int, *inside: Part, status: str = "ok") -> list[Part]:
+        if not in_steps:
+            return [one.on(f"0.{number}") for one in inside]
+        whole = step(f"s{number}", *(one.on(f"0.{number}") for one in inside))
+        return [replace(whole, closing={"status": status}).on(f"0.{number}")]
+
+    def ended(*outcomes: str) -> list[Part]:
+        values = [[f"0.{2 - at}", 1_000 + at, outcome] for at, outcome in enumerate(outcomes)]
+        return [] if in_steps else [Part("ambient.read", {"reads": [{"of": "lane.ended", "by": "", "values": values}]})]
+
+    def all_of(*tasks: list[Part], outcomes: tuple[str, ...]) -> Part:
+        parts = [part for task in tasks for part in task]  # where there are steps, the second one is over first
+        return step("all", *([Together(tuple(parts), (1, 0))] if in_steps else parts), *ended(*outcomes))
+
+    one, two = tool("get", {"n": 1}, "1"), tool("get", {"n": 2}, "2")
+    broken = task(2, tool("get", {"n": 2}, "bad row", status="error"), status="error")
+    fine = all_of(task(1, one), task(2, two), outcomes=("ok", "ok"))
+    failed = all_of(task(1, status="cancelled"), broken, outcomes=("error", "cancelled"))
+    names = ("run_b", "run_a") if older_fails else ("run_a", "run_b")
+    left, right = run(fine, run=names[0]), run(failed, run=names[1])
+    both_ways(left, right)
+    found = diffed(left, right)
+    kept = [(one.type, one.cause) for one in found.deviations if one.type != "changed"]
+    assert kept == [("removed", "follows")]
+    assert found.headline is found.first
+    assert found.headline is not None
+    assert (found.headline.cause, found.headline.left_seq) == ("status_changed", 6 if in_steps else 4)
+    assert found.headline.deviation_point
+    # Where nobody failed beside it, what is missing came about for another reason.
+    alone = all_of(task(1, status="cancelled"), task(2, two), outcomes=("ok", "cancelled"))
+    found = diffed(left, run(alone, run=names[1]))
+    assert ("removed", "follows") not in [(one.type, one.cause) for one in found.deviations]
 
 
 def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:

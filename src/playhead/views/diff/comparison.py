@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from playhead.event.tracebacks import without_frames
-from playhead.views.diff.causes import Causes, Difference
+from playhead.views.diff.causes import Causes
 from playhead.views.diff.children import Child
+from playhead.views.diff.differing import Difference
 from playhead.views.diff.measures import duration_diff, metrics
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
@@ -89,8 +90,8 @@ class Comparison:
 
     @property
     def first(self) -> Deviation | None:
-        """Return the first deviation in time."""
-        return self.deviations[0] if self.deviations else None
+        """Return the first deviation in time, of those that follow from no other where there is one."""
+        return next((one for one in self.deviations if one.cause != "follows"), next(iter(self.deviations), None))
 
     @cached_property
     def children(self) -> list[Child]:
@@ -179,7 +180,7 @@ class _Comparing:
             self._leave_unheeded()
         found = list(self._differences())
         if left.side.root is not None:
-            Causes(left.side.root, found).settle()
+            Causes(left.side.root, found, (left.ends, right.ends)).settle()
         found.sort(key=lambda one: (one.at, one.node.seq))
         deviations = [self._told(one) for one in found] + self._printed(bool(found))
         first, second = (right, left) if self._turned else (left, right)

@@ -13,6 +13,7 @@ from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
 from playhead.views import answers, last_words, text
 from playhead.views.diff import content
+from playhead.views.diff.cancelled import Ends, ends_in
 from playhead.views.diff.nodes import Node, meaning, side_of
 from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
@@ -49,6 +50,7 @@ class Source:
     def __init__(self, recorded: Recorded, name: str, options: Options) -> None:
         self.recorded, self.name = recorded, name
         self.volatile = Volatile(options.ignore, options.normalisers)
+        self.ends: Ends = {}
         self._meanings: dict[int, Any] = {}
         self.setting = Setting(recorded.value)
         self._facts, self._prices = Facts(self._readable), options.prices
@@ -166,5 +168,7 @@ class Source:
 
     def _watch(self, event: Event) -> None:
         self.setting.take(event)
+        if event.kind == "ambient.read":
+            self.ends.update(ends_in(event.data))
         if event.kind in _BILLED:
             self._facts.take(event)

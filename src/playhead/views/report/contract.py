@@ -78,8 +78,9 @@ def outcome(diff: dict[str, Any]) -> str:
 
 def before(diff: dict[str, Any]) -> dict[str, Any] | None:
     """Return the first deviation of all, where the headline is a later one."""
-    first, headline = next(iter(diff.get("deviations") or ()), None), diff.get("headline")
-    return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
+    found = [one for one in diff.get("deviations") or () if isinstance(one, dict)]
+    first, headline = next((one for one in found if one.get("cause") != "follows"), None), diff.get("headline")
+    return first if isinstance(headline, dict) and first != headline else None
 
 
 def counted(deviations: list[dict[str, Any]]) -> str:
