@@ -393,6 +393,15 @@ def test_in_markdown_long_texts_say_which_words_differ_and_patches_which_lines()
     assert "`-+one` `++two`" in told[1]
 
 
+def test_in_markdown_values_that_look_alike_where_they_are_cut_say_where_they_differ() -> None:
+    ones = []
+    for word in ("b", "c"):
+        with playhead.record("alike") as run:
+            run.output = {"a" * 80, f"b{word}"}
+        ones.append(str(run.id))
+    assert "[-bb-] {+bc+}" in report(*ones).markdown()
+
+
 def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
     name = "fix-it @someone o/r#12 GH-34 https://x.test www.x.test a@x.test"
     told = report(recorded(name=name)).markdown()

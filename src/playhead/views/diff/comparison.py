@@ -280,11 +280,11 @@ class _Comparing:
             return []
         lost = one.left.lost + one.right.lost
         known = not one.by_answer and "question" not in lost
-        asked = changes(self._left.asked(one.left), self._right.asked(one.right)) if known else []
+        asked = changes(self._left.asked(one.left), self._right.asked(one.right), marks=True) if known else []
         heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
         if "answer" in lost:
             heard = [self._left.volatile.ignored({"status": node.status}) for node in (one.left, one.right)]
-        return self._seen(asked + changes(*heard))
+        return self._seen(asked + changes(*heard, marks=True))
 
     def _words(self, one: Difference) -> tuple[str, str]:
         if one.left is not None and one.right is not None:

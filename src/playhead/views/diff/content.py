@@ -16,6 +16,7 @@ import orjson
 from playhead import _limits
 from playhead.event.keys import ASKED
 from playhead.event.resolve import has_references
+from playhead.views import marks
 from playhead.views.aside import UNASKED, said
 from playhead.views.aside import asked as asked_of_model
 from playhead.views.difference import encoded
@@ -219,6 +220,9 @@ def without(value: Any, path: Sequence[str]) -> Any:
     if not path or not isinstance(value, (dict, list)):
         return value
     step, rest = path[0], path[1:]
+    if marks.is_marked(value) and not step.startswith("$"):  # else it leads through the mark itself
+        held = marks.inside(value)
+        return value if held is None else marks.holding(value, without(held, path))
     if isinstance(value, list):
         fits = [step in ("*", str(at)) for at in range(len(value))]
         return [without(part, rest) if fit else part for part, fit in zip(value, fits, strict=True) if rest or not fit]

@@ -10,7 +10,7 @@ from typing import Any
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
-from playhead.views.difference import spelled
+from playhead.views.difference import SHOWN_WIDTH, spelled
 from playhead.views.report.contract import (
     Report,
     ReportedRun,
@@ -35,7 +35,6 @@ _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGN
 _PARTED = "\\g<0>\u200b"
 _FIELDS_MAX = 3  # that are shown of what differs at one place
 _SEVERE = ("high", "medium")  # what is listed of an audit
-_VALUE_CHARACTERS = 60  # of a side of a field that differs
 _CHANGED_LINES = 6  # of a patch
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
@@ -143,13 +142,13 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
 def _change(change: dict[str, Any]) -> str:
     """Return a field and both its sides; of texts that are too long for that, the words or lines that differ."""
     path = _code(_cut(change.get("path") or "/"))
-    if any(isinstance(change.get(side), str) and len(change[side]) > _VALUE_CHARACTERS for side in ("left", "right")):
+    both = [change.get(side) for side in ("left", "right")]
+    if any(not isinstance(side, str) or len(side) > SHOWN_WIDTH for side in both):
         differ = [line for line in change.get("lines") or () if line[:1] in "+-"][:_CHANGED_LINES]
         if differ or change.get("words"):
             return f"{path}: {' '.join(_code(_cut(line)) for line in differ or [change['words']])}"
     was, now = (
-        _code(text.short(change[side], _VALUE_CHARACTERS)) if side in change else "nothing"
-        for side in ("left", "right")
+        _code(text.short(change[side], SHOWN_WIDTH)) if side in change else "nothing" for side in ("left", "right")
     )
     return f"{path}: {was} → {now}"
 
