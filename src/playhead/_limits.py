@@ -130,6 +130,7 @@ REPORT_FINDINGS_MAX: Final = 2000  # of an audit, in a table of the page
 REPORT_LINE_CHARACTERS_MAX: Final = 20_000  # of a line that is shown; its data has all of it
 REPORT_CONTEXT_CHARACTERS_MAX: Final = 400  # of what is the same between two words that differ
 REPORT_CELL_CHARACTERS_MAX: Final = 160
+REPORT_ERROR_CHARACTERS_MAX: Final = 480  # of why a run failed, with what lies behind that, in Markdown
 REPORT_COMMENT_CHARACTERS_MAX: Final = 60_000  # of Markdown: GitHub takes a comment of 65,536
 
 # Index

@@ -228,6 +228,28 @@ def test_nothing_a_number_and_a_text_do_not_look_the_same(change: dict[str, Any]
     assert shown in found.html()
 
 
+def failed_for(error: Exception, cause: Exception | None = None) -> str:
+    error.__cause__ = cause
+    with suppress(type(error)), playhead.record("failed") as run, playhead.step("load"):
+        raise error
+    return str(run.id)
+
+
+def test_what_lies_behind_an_error_is_said_wherever_it_is() -> None:
+    ones = [failed_for(RuntimeError("cannot start"), ValueError(reason)) for reason in ("no brackets", "no commas")]
+    found = report(*ones)
+    told = html.unescape(re.sub("<[^>]+>", "", found.html().partition('<script type="application/json"')[0]))
+    assert (
+        told.count("RuntimeError: cannot start; caused by ValueError: no brackets") >= 2
+    )  # on top, and in the timeline
+    assert re.search(r"left failed: .*; caused by ValueError: no brackets", told)
+    lines = found.markdown().splitlines()
+    for start in ("> ", "- left failed: ", "| "):
+        assert any(line.startswith(start) and "caused by ValueError: no brackets" in line for line in lines), start
+    told = report(failed_for(ExceptionGroup("some failed", [KeyError("k"), ValueError("late")]))).markdown()
+    assert "> ExceptionGroup: some failed \\(2 sub\\-exceptions\\); KeyError: 'k'; ValueError: late" in told
+
+
 def test_a_run_that_was_invalidated_says_so_on_top() -> None:
     run = recorded()
     assert "invalidated" not in report(run).html().partition("Timeline")[0].partition("<body>")[2]

@@ -148,8 +148,21 @@ def whose(report: Report) -> dict[str, tuple[str, str]]:
 
 
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say of each side why it failed, and where, unless both did for the same reason."""
+    """Say of each side why it failed, where, and what lies behind that, unless both did for the same reason."""
     found: dict[str, Any] = diff.get("failures") or {}
     if found.get("left") == found.get("right"):
         return []
-    return [(side, ", ".join(filter(None, (one.get("error"), one.get("where"))))) for side, one in found.items() if one]
+    return [
+        (side, "; ".join([", ".join(filter(None, (one.get("error"), one.get("where")))), *_causes(one)]))
+        for side, one in found.items()
+        if one
+    ]
+
+
+def error_of(row: dict[str, Any]) -> str:
+    """Say why a row failed, and what lies behind that; nothing where it did not."""
+    return "; ".join([str(row["error"]), *_causes(row)]) if row.get("error") else ""
+
+
+def _causes(failed: dict[str, Any]) -> list[str]:
+    return text.listed(map(str, failed.get("causes") or ()))

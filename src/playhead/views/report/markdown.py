@@ -18,6 +18,7 @@ from playhead.views.report.contract import (
     by_severity,
     children_told,
     counted,
+    error_of,
     failures,
     is_replay,
     outcome,
@@ -75,16 +76,17 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
                 *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"
         )  # fmt: skip
-        if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
+        if error := "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words")))):
             whose = f"`{run.id}`: " if len(runs) > 1 else ""
-            errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
+            errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_ERROR_CHARACTERS_MAX))}"]
     return found + errors
 
 
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
     found = ["", f"### Differences: {outcome(diff)}", ""]
-    found += [f"- {side} failed: {_code(_cut(why))}" for side, why in failures(diff)]
+    most = _limits.REPORT_ERROR_CHARACTERS_MAX
+    found += [f"- {side} failed: {_code(text.cut(why, most))}" for side, why in failures(diff)]
     if output := output_changes(diff):
         found += [f"- {_change(change)}" for change in output[:_FIELDS_MAX]]
         if (more := len(output) - _FIELDS_MAX) > 0:
@@ -207,7 +209,8 @@ def _timeline(run: ReportedRun) -> list[str]:
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
-        told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result", "error") if row.get(part))
+        told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result") if row.get(part))
+        told = " ".join(filter(None, (told, error_of(row))))
         indent = "&nbsp;" * 2 * min(8, int(row.get("depth") or 0))
         noun, told = str(row.get("kind")).partition(".")[0], text.cut(told, _limits.REPORT_CELL_CHARACTERS_MAX)
         what, took = f"{indent}**{_m(noun)}** {_m(told)}", _m(text.duration(row.get("duration_us")))

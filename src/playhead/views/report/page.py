@@ -11,7 +11,7 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict, whose
+from playhead.views.report.contract import Report, ReportedRun, by_severity, error_of, is_replay, silent, verdict, whose
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of, outcome_told
 
@@ -80,7 +80,7 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
         badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
-    error = "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words"))))
+    error = "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words"))))
     git, gone = mapping(about.get("git")), about.get("invalidated")
     started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
@@ -142,7 +142,7 @@ def _timeline(number: int, run: ReportedRun, several: bool) -> str:
 def _row(number: int, row: dict[str, Any], whole: int | None) -> str:
     """Write a row, with a bar for its time where it is a part of `whole`."""
     told = " ".join(str(row[name]) for name in ("detail", "answer", "result") if row.get(name))
-    error = f'<div class="bad">{e(row["error"])}</div>' if row.get("error") else ""
+    error = f'<div class="bad">{e(error_of(row))}</div>' if row.get("error") else ""
     noun = e(str(row.get("kind")).partition(".")[0])
     what = f'<b>{noun}</b> {e(row.get("name"))} <span class="dim">{e(told)}</span>{error}'
     status = None if row.get("status") == "point" else row.get("status")  # which says only that it has no length
