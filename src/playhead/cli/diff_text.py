@@ -11,7 +11,7 @@ from playhead.cli.output import Output, Part, one_line
 from playhead.views import text
 from playhead.views.diff.children import Child
 from playhead.views.diff.comparison import Comparison, Deviation
-from playhead.views.diff.measures import costs_told
+from playhead.views.diff.measures import costs_told, tokens_told
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.setting import brief
 from playhead.views.difference import ABSENT, SHOWN_WIDTH, Change, spelled
@@ -206,8 +206,8 @@ def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
     told = []
     for name, label in (("model_calls", "calls to models"), ("tool_calls", "calls to tools")):
         told.append(f"{label}: {_both(found[name], text.number)}")
-    told.append(f"tokens in: {_both(found['tokens_input'], text.number)}")
-    told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
+    told.append(f"tokens in: {_sides(*tokens_told(found['tokens_input']))}")
+    told.append(f"tokens out: {_sides(*tokens_told(found['tokens_output']))}")
     told.append(f"time: {_both(found['duration_us'], text.duration)}")
     told.append(f"cost: {_sides(*costs_told(found['cost']))}")
     return [line for line in told if not line.endswith((": 0", ": unknown", ": $0.00"))]

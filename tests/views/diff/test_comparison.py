@@ -27,7 +27,7 @@ from tests.views.diff.stories import (
 from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.views.diff.comparison import compare
-from playhead.views.diff.measures import costs_told
+from playhead.views.diff.measures import costs_told, tokens_told
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.source import Recorded
 
@@ -1021,6 +1021,22 @@ def test_what_some_calls_cost_nobody_knows_is_no_sum() -> None:
         "$0.00",
         "unknown",
     )
+
+
+def test_tokens_that_nobody_said_are_not_none() -> None:
+    def asked(**usage: int) -> Part:
+        return Part("model.invoked", {"model": "gpt-5", "request": {}}, {"status": "ok", "usage": usage})
+
+    silent, told = run(asked()), run(asked(input=41, output=6), run="run_b")
+    some, free = run(asked(input=41, output=6), asked(), run="run_c"), run(run="run_d")
+    for right, tokens, words in (
+        (told, {"left": None, "right": 41, "delta": None}, ("unknown", "41")),
+        (some, {"left": None, "right": 41, "delta": None, "partial": ["right"]}, ("unknown", "41 + unknown")),
+        (free, {"left": None, "right": 0, "delta": None}, ("unknown", "0")),
+    ):
+        found = diffed(silent, right).metrics["tokens_input"]
+        assert (found, tokens_told(found)) == (tokens, words)
+    assert diffed(free, told).metrics["tokens_output"] == {"left": 0, "right": 6, "delta": 6}
 
 
 def test_parameters_inside_of_others_are_of_the_setting() -> None:

@@ -527,7 +527,7 @@ def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest
     assert found.runs[0].id in told
 
 
-def test_a_cost_of_which_not_all_is_known_says_so():
+def test_tokens_and_a_cost_of_which_not_all_is_known_say_so():
     with playhead.record("cut") as run:
         for usage in ({"input": 10, "output": 2}, None):
             with playhead.model_call(provider="openai", model="gpt-5", request="?") as call:
@@ -538,4 +538,8 @@ def test_a_cost_of_which_not_all_is_known_says_so():
     found.runs[0].summary["cost"] = 0.25  # whatever is installed here to price it
     found.runs[0].summary["cost_unpriced"] = []
     assert "| $0.2500 + unknown |" in found.markdown()
+    assert "| 10 → 2 + unknown |" in found.markdown()
+    assert "tokens in → out: 10 → 2 + unknown<" in found.html()
+    found.runs[0].summary |= {"tokens_in": 0, "tokens_out": 0}
+    assert "| unknown |" in found.markdown()
     assert "about $0.2500, estimated; 2 calls did not say their tokens" in found.html()

@@ -108,9 +108,9 @@ def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hasha
 def _by_attempts(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
     """Pair as `_aligned`; of attempts at two questions that belong together those that ended alike, else the last."""
     lefts, rights = ({id(found[-1]): found for found in _attempts(nodes)} for nodes in (ones, others))
-    last = ([found[-1] for found in side.values()] for side in (lefts, rights))
+    left_last, right_last = ([found[-1] for found in side.values()] for side in (lefts, rights))
     pairs: list[Pair] = []
-    for one, other in _aligned(*last, token):
+    for one, other in _aligned(left_last, right_last, token):
         left, right = lefts[id(one)], rights[id(other)]
         alike = _aligned(left, right, lambda node: node.status) if len(left) + len(right) > 2 else []
         pairs += alike or [(one, other)]

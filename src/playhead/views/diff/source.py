@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from playhead import _limits
@@ -103,6 +104,11 @@ class Source:
         paid = (fact for fact in self._facts.all if fact.kind == "model" and fact.taped is not True)
         silent = bill.silent and any(fact.silent and fact.cost is None and not fact.is_free for fact in paid)
         return (0.0, True) if free else (bill.amount, not bill.unpriced and not silent)
+
+    @cached_property
+    def silent_calls(self) -> int:
+        """Return how many calls of models did not say their tokens: those are not in the counts."""
+        return sum(fact.kind == "model" and fact.silent for fact in self._facts.all)
 
     @property
     def order(self) -> tuple[str, str, str]:

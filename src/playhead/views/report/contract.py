@@ -69,6 +69,14 @@ def silent(run: ReportedRun) -> int:
     return 0 if is_replay(run.verify) else int(run.summary.get("calls_without_usage") or 0)
 
 
+def tokens(run: ReportedRun) -> str:
+    """Say how many tokens a run used, in and out, as far as its calls said it."""
+    counts = [run.summary.get(name) or 0 for name in ("tokens_in", "tokens_out")]
+    unknown = ["unknown"] if run.summary.get("calls_without_usage") else []
+    known = [] if unknown and not any(counts) else [" → ".join(f"{count:,}" for count in counts)]
+    return " + ".join(known + unknown)
+
+
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found."""
     failed = mapping(diff.get("failures"))

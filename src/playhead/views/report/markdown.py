@@ -25,6 +25,7 @@ from playhead.views.report.contract import (
     output_changes,
     said,
     silent,
+    tokens,
     verdict,
     whose,
 )
@@ -71,7 +72,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
             "| " + " | ".join([
                 f"{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
-                f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
+                tokens(run),
                 " + ".join(costs),
                 *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"

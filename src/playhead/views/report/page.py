@@ -11,7 +11,17 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, by_severity, error_of, is_replay, silent, verdict, whose
+from playhead.views.report.contract import (
+    Report,
+    ReportedRun,
+    by_severity,
+    error_of,
+    is_replay,
+    silent,
+    tokens,
+    verdict,
+    whose,
+)
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of, outcome_told
 
@@ -69,7 +79,6 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     about, verified = run.summary, run.verify
     took = text.duration(about.get("duration_us"))
     models = text.several(_count(about, "model_calls"), "call")
-    tokens = f"tokens {_count(about, 'tokens_in'):,} in → {_count(about, 'tokens_out'):,} out"
     events = text.several(_count(about, "events"), "event")
     counts = f"{events}, {models} to models, {_count(about, 'tool_calls'):,} to tools"
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [], silent(run))
@@ -84,7 +93,7 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     git, gone = mapping(about.get("git")), about.get("invalidated")
     started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
-        ("run", run.id), ("started", started), ("did", f"{counts}; {tokens}"),
+        ("run", run.id), ("started", started), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),
