@@ -124,6 +124,7 @@ TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 
 # Reports
 REPORT_EVENTS_MAX: Final = 20_000  # whose exact lines are in the page, of each run; `--events N` changes it
+REPORT_CONTENTS_BYTES_MAX: Final = 8 * 1024 * 1024  # of what large values of these lines say, of each run
 REPORT_ROWS_MAX: Final = 5000  # of a timeline in the page
 REPORT_ROWS_SHORT: Final = 50  # of each part in Markdown
 REPORT_FINDINGS_MAX: Final = 2000  # of an audit, in a table of the page

@@ -366,6 +366,84 @@ def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made(
             assert made.eval("places['integrity-0'].textContent") == told
 
 
+def with_large_values() -> str:
+    with playhead.record("large") as run:
+        prompt = [{"role": "user", "content": HOSTILE + "prompt " * 7_000 + "endofprompt"}]
+        with playhead.model_call(provider="openai", model="gpt-5", request={"messages": prompt}) as call:
+            call.respond({"text": "answer " * 7_000}, usage={"input": 10, "output": 2})
+        save("saved " * 7_000)
+    return str(run.id)
+
+
+def test_what_large_values_say_is_in_the_page_and_can_be_found_there(engine: Any) -> None:
+    found = report(with_large_values())
+    page = found.html()
+    run = data_of(page)["runs"][0]
+    assert [one["text"].split()[-1] for one in run["contents"]] == ["endofprompt", "answer", "saved"]
+    assert "This page holds everything, and loads nothing." in page
+    assert page.count("</script>") == 2  # those of the page itself: what a value says ends none
+    for one in run["contents"]:
+        assert one["digest"] == hashlib.sha256(one["text"].encode()).hexdigest()
+        assert engine.eval(f"checkContent({json.dumps(one)})") is None
+    assert "is not what was sealed" in engine.eval(f"checkContent({json.dumps({**run['contents'][0], 'text': 'x'})})")
+    asked = next(seq for seq, line in enumerate(run["lines"]) if '"model.invoked"' in line)
+    assert list(engine.eval(f"having({json.dumps(run)}, 'ENDofprompt')")) == [asked]
+    told = engine.eval(f"named({json.dumps(run['lines'][asked])}, contentsOf({json.dumps(run)}))")
+    assert list(told) == [run["contents"][0]["digest"]]
+    assert list(engine.eval(f"named({json.dumps(json.dumps(run['lines'][asked]))}, new Map())")) == []  # said in a text
+
+
+def test_a_large_value_stands_below_the_line_that_names_it_or_is_said_not_to_be_there() -> None:
+    run = data_of(report(with_large_values()).html())["runs"][0]
+    asked = next(seq for seq, line in enumerate(run["lines"]) if '"model.invoked"' in line)
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        made.eval(PAGE)
+        made.eval(
+            "made = () => ({ children: [], append(...more) { this.children.push(...more); }, replaceChildren() {},"
+            " addEventListener(what, go) { this.go = go; } })"
+        )
+        for contents, told in ((run["contents"], "endofprompt"), ([], "… is not in this page")):
+            made.eval(f"var run = {json.dumps({**run, 'contents': contents})}")
+            made.eval("document.createElement = made")
+            made.eval(f"var one = new Events(0, run).element({asked}); one.go(); var below = one.children.at(-1)")
+            last = made.eval("(below.children.at(-1) || below).textContent")
+            assert last.endswith(told)
+
+
+def test_a_page_says_what_is_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = with_large_values()
+    lines = len(list(playhead.load(run).lines()))
+    assert f"This page loads nothing. Not in it: {lines - 4} exact lines." in report(run, events=4).html()
+    monkeypatch.setattr(_limits, "REPORT_CONTENTS_BYTES_MAX", 100_000)  # the prompt and the answer
+    found = report(run)
+    assert [one["text"][-6:] for one in found.runs[0].contents] == ["prompt", "nswer "]
+    assert found.runs[0].contents_left_out == {"count": 1, "bytes": 42_000}
+    assert "Not in it: 1 large value (42.0 kB)." in found.html()
+    with playhead.record("kept") as other:
+        playhead.artifact("a.txt", "kept")
+    assert "Not in it: 1 artifact." in report(str(other.id)).html()
+
+
+def test_a_large_value_that_was_changed_makes_a_page_broken() -> None:
+    for changed, told in ((False, "intact"), (True, "broken")):
+        document = data_of(report(with_large_values()).html())
+        one = document["runs"][0]["contents"][0]
+        one["text"] = one["text"].replace("endofprompt", "endOfprompt") if changed else one["text"]
+        with MiniRacer() as made:
+            made.eval(SCRIPT.read_text())
+            made.eval(PAGE)
+            made.eval(f"document.getElementById('data').textContent = {json.dumps(json.dumps(document))}")
+            made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+            assert made.eval("places['integrity-0'].textContent") == told
+            said = made.eval("places['checked-0'].textContent")
+            assert (
+                f"{one['digest'][:12]}… is not what was sealed"
+                if changed
+                else "as sealed is also what 3 large values say"
+            ) in said
+
+
 def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> None:
     run = data_of(report(recorded()).html())["runs"][0]
     cut = {**run, "lines": run["lines"][:3]}

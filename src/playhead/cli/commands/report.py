@@ -1,4 +1,4 @@
-"""Write a report: one page that holds everything, Markdown for a pull request, or the data behind them."""
+"""Write a report: one page, Markdown for a pull request, or the data behind them."""
 
 from __future__ import annotations
 

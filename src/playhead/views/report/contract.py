@@ -27,6 +27,9 @@ class ReportedRun:
     lines: list[str]  # as sealed, without their newline
     lines_left_out: int  # after those
     lines_at_end: list[str]  # after those that are left out
+    contents: list[dict[str, Any]] = field(default_factory=list)  # what large values of these lines say
+    contents_left_out: dict[str, int] = field(default_factory=dict)  # how many of them are not there, and their bytes
+    artifacts_left_out: int = 0  # whose content is not there
 
 
 @dataclass
@@ -75,6 +78,22 @@ def tokens(run: ReportedRun) -> str:
     unknown = ["unknown"] if run.summary.get("calls_without_usage") else []
     known = [] if unknown and not any(counts) else [" → ".join(f"{count:,}" for count in counts)]
     return " + ".join(known + unknown)
+
+
+def left_out(report: Report) -> str:
+    """Say what of the runs a page does not have; nothing where it has all."""
+    runs = report.runs
+    values, size = (sum(run.contents_left_out.get(name, 0) for run in runs) for name in ("count", "bytes"))
+    counts = {
+        "timeline row": sum(run.rows_left_out for run in runs),
+        "exact line": sum(run.lines_left_out for run in runs),
+        "large value": values,
+        "artifact": sum(run.artifacts_left_out for run in runs),
+    }
+    told = {noun: text.several(count, noun) for noun, count in counts.items() if count}
+    if values:
+        told["large value"] += f" ({text.size(size)})"
+    return ", ".join(told.values())
 
 
 def outcome(diff: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Write a report as one page that holds everything: no request goes anywhere, and nothing of a run is acted on."""
+"""Write a report as one page: no request goes anywhere, and nothing of a run is acted on."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from playhead.views.report.contract import (
     by_severity,
     error_of,
     is_replay,
+    left_out,
     silent,
     tokens,
     verdict,
@@ -44,6 +45,12 @@ def page_of(report: Report, style: str, script: str) -> str:
     parts += [_events(number, run, len(report.runs) > 1) for number, run in enumerate(report.runs)]
     # `<` in data is written as an escape: nothing in it can end the script.
     data = orjson.dumps(report.as_dict(), default=str).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    missing = left_out(report)
+    held = (
+        f"This page loads nothing. Not in it: {missing}."
+        if missing
+        else "This page holds everything, and loads nothing."
+    )
     return (
         "<!doctype html>\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{e(title)}</title>'
@@ -51,7 +58,7 @@ def page_of(report: Report, style: str, script: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<style>{style}</style></head><body>\n" + "\n".join(parts) + "\n"
-        f'<p class="dim">Made by Playhead {e(report.playhead)}. This page holds everything, and loads nothing.</p>'
+        f'<p class="dim">Made by Playhead {e(report.playhead)}. {held}</p>'
         f'<script type="application/json" id="data">{data}</script><script>{script}</script></body></html>\n'
     )
 
@@ -261,7 +268,10 @@ def _finding(one: dict[str, Any], ids: list[str], belongs: dict[str, tuple[str, 
 
 def _events(number: int, run: ReportedRun, several: bool) -> str:
     """Write where the script lists the lines, some at a time: as elements of a page twenty thousand open slowly."""
-    more = f'<p class="dim">{run.lines_left_out:,} lines are left out.</p>' if run.lines_left_out else ""
+    values = run.contents_left_out.get("count", 0)
+    left = [text.several(run.lines_left_out, "line")] if run.lines_left_out else []
+    left += [text.several(values, "large value")] if values else []
+    more = f'<p class="dim">Left out: {", ".join(left)}.</p>' if left else ""
     without = "Without scripts they are not listed; the data at the end of this page has them."
     return (
         f'<h2 id="events-{number}">Events{_of(number, run, several)}</h2>'
