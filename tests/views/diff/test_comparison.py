@@ -292,6 +292,9 @@ def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
     }  # fmt: skip
 
 
+TRACE = 'Traceback (most recent call last):\n  File "/a/agent.py", line 4, in read\n    x\n'
+
+
 def test_runs_that_failed_for_another_reason_behind_the_same_error_did_not_fail_alike() -> None:
     def ended(name: str, *behind: str, line: int = 1, grouped: bool = True) -> list[Event]:
         inner = [{"type": one, "message": "x", "frames": [{"file": "a.py", "line": line}]} for one in behind]
@@ -309,7 +312,23 @@ def test_runs_that_failed_for_another_reason_behind_the_same_error_did_not_fail_
             assert [change.path for change in found.deviations[0].changes] == [path]
             (tone, said, _) = outcome_of(found.identical, found.output_differs, found.failures, True)
             assert (tone, said) == ("bad", "both runs failed, each in its own way")
+    printed = (
+        f"{TRACE}{one}: x\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}E: could not\n"
+        for one in ("KeyError", "ValueError")
+    )
+    by_program = {"status": "error", "error": {"type": "ProgramFailed", "message": "exit code 1"}}
+    programs = []
+    for name, stderr in zip(("run_a", "run_b"), printed, strict=True):
+        events = run(Part("output.written", {"stream": "stderr", "text": stderr}), run=name)
+        programs.append([*events[:-1], msgspec.structs.replace(events[-1], data=by_program)])
+    found = diffed(*programs)
+    assert [failed and failed["causes"] for failed in found.failures.values()] == [
+        ["caused by KeyError: x"], ["caused by ValueError: x"],
+    ]  # fmt: skip
+    assert outcome_of(False, found.output_differs, found.failures, True)[1] == "both runs failed, each in its own way"
     # Where it was raised, and in which order a group has its errors, is no difference.
+    moved = diffed(ended("run_a", "KeyError", grouped=False), ended("run_b", "KeyError", line=2, grouped=False))
+    assert outcome_of(False, moved.output_differs, moved.failures, True)[1] == "both runs failed alike"
     assert not diffed(ended("run_a", "KeyError", "ValueError"), ended("run_b", "ValueError", "KeyError", line=2))
 
 

@@ -75,9 +75,11 @@ class Source:
         error = self.recorded.value(event.data.get("error"))
         if mapping(error).get("type") in last_words.PROGRAM_ERRORS:
             written = b"".join(found for _, found in self.side.outputs.get("stderr", ()))
-            said, where = last_words.read(written.decode("utf-8", "replace"))
+            told = written.decode("utf-8", "replace")
+            said, where = last_words.read(told)
             if said:
-                return {"error": said, "where": where, "causes": []}
+                behind = last_words.behind(told)
+                return {"error": said, "where": where, "causes": [f"caused by {behind}"] if behind else []}
         return {"error": text.error_line(error), "where": text.error_place(error), "causes": text.error_causes(error)}
 
     def _asked_in_vain(self) -> list[str]:
