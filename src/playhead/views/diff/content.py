@@ -220,7 +220,8 @@ def without(value: Any, path: Sequence[str]) -> Any:
     if not path or not isinstance(value, (dict, list)):
         return value
     step, rest = path[0], path[1:]
-    if marks.is_marked(value) and not step.startswith("$"):  # else it leads through the mark itself
+    # Else it leads through the mark itself, or is all that is in the value, whatever that is.
+    if marks.is_marked(value) and not step.startswith("$") and (rest or step != "*"):
         held = marks.inside(value)
         return value if held is None else marks.holding(value, without(held, path))
     if isinstance(value, list):
