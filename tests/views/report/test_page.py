@@ -131,6 +131,16 @@ def test_the_metrics_of_a_page_have_tools_and_steps_too() -> None:
     assert "No model was asked, no tool called" in page
 
 
+def test_tokens_that_no_call_of_a_model_said_are_unknown_in_the_metrics_too() -> None:
+    with playhead.record("two") as run:
+        for model, usage in (("gpt-5", {"input": 10, "output": 2}), ("own", None)):
+            with playhead.model_call(provider="openai", model=model, request="?") as call:
+                call.respond("!", usage=usage)
+    metrics = report(str(run.id)).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    assert metrics.count("<td>unknown</td><td>unknown</td>") == 1
+    assert "<td>10</td><td>2</td>" in metrics
+
+
 def test_what_an_agent_said_is_not_acted_on() -> None:
     page = report(recorded()).html()
     assert "alert(1)</script>" not in page

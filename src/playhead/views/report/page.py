@@ -226,6 +226,8 @@ def _flat_table(groups: Sequence[Any]) -> str:
 
 def _flat(group: dict[str, Any], before: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
+    if group.get("without_usage") and not (group.get("tokens_in") or group.get("tokens_out")):
+        group = {**group, "tokens_in": "unknown", "tokens_out": "unknown"}  # no call said its tokens
     for name, value in group.items():
         if isinstance(value, dict):
             found.update(_flat(value, f"{before}{name} "))
