@@ -124,12 +124,14 @@ TAIL_INTERVAL_S: Final = 0.1  # between two looks at a timeline that is followed
 
 # Reports
 REPORT_EVENTS_MAX: Final = 20_000  # whose exact lines are in the page, of each run; `--events N` changes it
+REPORT_CONTENTS_BYTES_MAX: Final = 8 * 1024 * 1024  # of what large values of these lines say, of each run
 REPORT_ROWS_MAX: Final = 5000  # of a timeline in the page
 REPORT_ROWS_SHORT: Final = 50  # of each part in Markdown
 REPORT_FINDINGS_MAX: Final = 2000  # of an audit, in a table of the page
 REPORT_LINE_CHARACTERS_MAX: Final = 20_000  # of a line that is shown; its data has all of it
 REPORT_CONTEXT_CHARACTERS_MAX: Final = 400  # of what is the same between two words that differ
 REPORT_CELL_CHARACTERS_MAX: Final = 160
+REPORT_ERROR_CHARACTERS_MAX: Final = 480  # of why a run failed, with what lies behind that, in Markdown
 REPORT_COMMENT_CHARACTERS_MAX: Final = 60_000  # of Markdown: GitHub takes a comment of 65,536
 
 # Index

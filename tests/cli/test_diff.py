@@ -311,10 +311,18 @@ def price_of_all(count: int) -> str:
 def test_values_that_look_alike_are_told_apart(ask, store):
     shop(store, apple=b"abc")
     shop(store, apple=b"abd")
-    line = next(line for line in ask("diff", "@last~1", "@last").out.splitlines() if "/output " in line)
-    left, _, right = line.partition(" → ")
-    assert "(digest " in left
-    assert left.split()[-1] != right.split()[-1]
+    assert "[-YWJj-] {+YWJk+}" in ask("diff", "@last~1", "@last").out
+
+
+def test_what_is_in_a_dict_with_keys_that_are_no_texts_is_named_and_can_be_ignored(ask, store):
+    for word in ("good", "bad"):
+        with playhead.record("keys", store=store) as run:
+            run.output = {1: "the first answer, which is long", 2: "the second one", 3: f"third {word}", "n": None}
+    assert '/output/3  "third good" → "third bad"' in ask("diff", "@last~1", "@last").out
+    told = ask("report", "@last~1", "@last", "--format", "md").out
+    assert '`/output/3`: `"third good"` → `"third bad"`' in told
+    assert ask("diff", "@last~1", "@last", "--ignore", "/output/3", "--exit-code").code == 0
+    assert ask("diff", "@last~1", "@last", "--ignore", "/output/2", "--exit-code").code == 1
 
 
 def test_of_long_words_both_are_shown(ask, store):

@@ -144,6 +144,16 @@ def test_a_run_that_another_one_made_is_marked(ask, shell, store):
     assert sorted(line.split("  ")[1] for line in ask("ls").out.splitlines()[1:]) == ["outer", "↳ inner"]
 
 
+def test_tokens_that_nobody_said_are_not_none_in_the_table(ask, store):
+    for usages in ([None], [{"input": 10, "output": 2}, None], [{"input": 10, "output": 2}]):
+        with playhead.record("sums", store=store):
+            for usage in usages:
+                with playhead.model_call(provider="openai", model="gpt-5", request="hi") as call:
+                    call.respond("ho", usage=usage)
+    assert [line.split()[-2] for line in ask("ls").out.splitlines()[1:]] == ["12", "12+", "?"]
+    assert [run["tokens_in"] for run in ask("ls", "--json").json] == [10, 10, 0]
+
+
 def test_a_replay_is_marked_costs_nothing_and_is_counted_only_where_that_is_asked_for(ask, shell, store):
     program = (
         "import playhead\n@playhead.tool\ndef add(a): return a + 1\n"

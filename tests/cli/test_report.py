@@ -12,13 +12,28 @@ from playhead.store import layout
 
 
 @pytest.mark.parametrize(
-    ("name", "begins"), [("a.html", "<!doctype html>"), ("a.md", "## Playhead"), ("a.json", '{\n  "format"')]
+    ("name", "begins"),
+    [
+        *((name, "<!doctype html>") for name in ("a.html", "a.HTM", "a", "a.2026-11-19", "tmp.kT3xbQ90aa")),
+        *((name, "## Playhead") for name in ("a.md", "a.markdown")),
+        ("a.json", '{\n  "format"'),
+    ],
 )
 def test_what_is_written_follows_the_name_of_the_file(ask, sample, name, begins):
     said = ask("report", "@last", "-o", name)
     assert (said.code, said.err) == (0, "")
     assert Path(name).read_text().startswith(begins)
     assert said.out.startswith(f"{name}  ")
+
+
+def test_a_file_that_says_it_is_of_another_form_is_not_written_unless_the_form_is_said(ask, sample):
+    said = ask("report", "@last", "-o", "a.pdf")
+    assert (said.code, said.out) == (2, "")
+    assert "a report is no .pdf file" in said.err
+    assert all(ending in said.err for ending in (".html", ".htm", ".md", ".markdown", ".json"))
+    assert not Path("a.pdf").exists()
+    assert ask("report", "@last", "-o", "a.txt", "--format", "md").code == 0
+    assert Path("a.txt").read_text().startswith("## Playhead")
 
 
 def test_two_runs_are_compared(ask, store):

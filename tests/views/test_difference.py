@@ -115,3 +115,48 @@ def test_a_text_has_its_words_in_json() -> None:
 def test_what_no_key_can_be_made_of_is_compared_all_the_same(odd: Any) -> None:
     assert changes({"a": [odd]}, {"a": [odd]}) == []
     assert changes({"a": [odd]}, {"a": [1]})
+
+
+def test_what_is_in_marked_values_is_compared_by_the_names_that_people_give_it() -> None:
+    def told(left: Any, right: Any) -> list[tuple[str, Any, Any]]:
+        return [(one.path, one.left, one.right) for one in changes(left, right, marks=True)]
+
+    def pairs(*pairs: list[Any]) -> dict[str, Any]:
+        return {"$dict": list(pairs)}
+
+    assert told(pairs([1, "a"], ["n", None], [3, "x"]), pairs([1, "a"], ["n", None], [3, "y"])) == [("/3", "x", "y")]
+    assert told(pairs([1, pairs([2, 0])]), pairs([1, pairs([2, 1])])) == [("/1/2", 0, 1)]
+    assert told({"a": 1}, pairs(["a", 1], [None, 2])) == [("/null", ABSENT, 2)]
+    assert told({"$tuple": [1, 2]}, {"$tuple": [1, 3]}) == [("/1", 2, 3)]
+    report = {"$object": "agent.Report", "fields": {"ok": True}}
+    assert told(report, {**report, "fields": {"ok": False}}) == [("/ok", True, False)]
+    # Of another sort, in another order, or with keys that are called alike, it is one value.
+    for left, right in (
+        (report, {**report, "$object": "agent.Other"}),
+        ({"$tuple": [1]}, {"$frozenset": [1]}),
+        (pairs([1, "a"], [2, "b"]), pairs([2, "b"], [1, "a"])),
+        (pairs([1, "a"], ["1", "b"]), pairs([1, "a"], ["1", "c"])),
+        (pairs([1, "a"]), {"1": "a"}),
+        ({"$bytes": "aGk="}, {"$bytes": "aGo="}),
+        (pairs(*([n, 0] for n in range(99))), pairs(*([n, 1] for n in range(99)))),
+    ):
+        assert told(left, right) == [("", left, right)]
+    # Who looks for rules is told where it stands in the JSON.
+    assert [one.path for one in changes({"a": pairs([1, 2])}, {"a": pairs([1, 3])})] == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "words"),
+    [
+        (["a" * 80, "b"], ["a" * 80, "c"], "[-b-] {+c+}"),
+        ({"$set": [*range(90), "x"]}, {"$set": [*range(90), "y"]}, "[-x-] {+y+}"),
+        ({"$bytes": "aGk="}, {"$bytes": "aGo="}, "[-aGk-] {+aGo+}"),
+    ],
+)
+def test_of_values_that_look_alike_where_they_are_cut_the_place_is_shown_where_they_differ(
+    left: Any, right: Any, words: str
+) -> None:
+    found = Change("", left, right).as_dict()
+    assert found["left"] == left
+    assert words in found["words"]
+    assert "words" not in Change("", [1], [2]).as_dict()

@@ -39,6 +39,23 @@ def test_the_error_and_the_place_in_the_program_are_read_off_a_real_traceback(na
         assert where == f"agent.py:{line} in read"
 
 
+def test_the_innermost_error_behind_the_one_that_was_raised_is_read_off_a_real_traceback(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    chains = {
+        "raise KeyError('a')": None,
+        "try: {}['a']\nexcept KeyError as e: raise ValueError('no a') from e": "KeyError: 'a'",
+        "try:\n    try: {}['a']\n    except KeyError: 1 / 0\nexcept ZeroDivisionError as e: raise ValueError from e": (
+            "KeyError: 'a'"
+        ),
+        "try: {}['a']\nexcept KeyError: pass\nraise ValueError": None,
+    }
+    for source, behind in chains.items():
+        program.write_text(f"import traceback\ntry: 1 / 0\nexcept Exception: traceback.print_exc()\n{source}\n")
+        ended = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+        assert last_words.behind(ended.stderr) == behind
+    assert last_words.behind("The above exception was the direct cause of the following exception:\n") is None
+
+
 def test_the_place_is_told_of_paths_of_windows_too() -> None:
     frame = 'Traceback (most recent call last):\n  File "C:\\\\a\\\\agent.py", line 3, in <module>\n    1 / 0\n'
     assert last_words.read(f"{frame}ZeroDivisionError: division by zero\n") == (

@@ -20,6 +20,7 @@ from playhead.store import presence
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views.report import contract
+from playhead.views.report.contents import contents_of
 from playhead.views.report.contract import ReportedRun
 from playhead.views.report.markdown import markdown_of
 from playhead.views.report.page import page_of
@@ -32,7 +33,7 @@ class Report(contract.Report):
     """A report, and the forms that it can be written in."""
 
     def html(self) -> str:
-        """Return one page that holds everything."""
+        """Return one page."""
         style, script = (
             resources.files("playhead.views.report").joinpath(name).read_text("utf-8")
             for name in ("page.css", "page.js")
@@ -79,6 +80,7 @@ def _reported(run: Run, events: int) -> ReportedRun:
     head, rows_left_out, tail = window(list(timeline.rows()), _limits.REPORT_ROWS_MAX)
     verified = run.verify()  # before the lines are read: there may be more of them meanwhile, and not less
     lines, left_out, at_end = window([line.decode("utf-8", "replace") for line in run.lines()], events)
+    contents, contents_left_out = contents_of([*lines, *at_end], run.store.blob, _limits.REPORT_CONTENTS_BYTES_MAX)
     return ReportedRun(
         id=run.id,
         summary=about,
@@ -89,6 +91,9 @@ def _reported(run: Run, events: int) -> ReportedRun:
         lines=lines,
         lines_left_out=left_out,
         lines_at_end=at_end,
+        contents=contents,
+        contents_left_out=contents_left_out,
+        artifacts_left_out=sum(row.kind == "artifact.created" for row in timeline.rows()),
     )
 
 

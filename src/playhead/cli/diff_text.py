@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +11,10 @@ from playhead.cli.output import Output, Part, one_line
 from playhead.views import text
 from playhead.views.diff.children import Child
 from playhead.views.diff.comparison import Comparison, Deviation
-from playhead.views.diff.content import digest
-from playhead.views.diff.measures import costs_told
+from playhead.views.diff.measures import costs_told, tokens_told
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.setting import brief
-from playhead.views.difference import ABSENT, Change, spelled
+from playhead.views.difference import ABSENT, SHOWN_WIDTH, Change, spelled
 from playhead.views.words import hunks, is_patch, lines, shown, words
 
 _SIDE_BY_SIDE_MIN = 140  # columns of a terminal that has room for two texts
@@ -38,9 +36,7 @@ _MOVES = {
 }
 _TONES = {"ok": "green", "bad": "red", "warn": "yellow"}
 _CONFIG_SHOWN = _CHILDREN_SHOWN = 20
-_VALUE_WIDTH = 60
 _ASKED_WIDTH = 80  # of tools that nobody answered
-_DIGEST_SHOWN = 8
 _SAID_WIDTH = 40  # of what was asked, and of what came of it, where only one of the runs has it
 
 
@@ -105,10 +101,11 @@ def _is_outcome(change: Change) -> bool:
 
 def print_change(change: Change, out: Output) -> None:
     """Write one field: texts word by word, patches line by line, on a wide terminal side by side."""
-    left, right = change.left, change.right
     path = (f"{_INDENT}{one_line(change.path or '/')}", "dim")
-    short = all(type(side) is str and len(side) <= _VALUE_WIDTH and "\n" not in side for side in (left, right))
-    if type(left) is str and type(right) is str and not short:
+    sides = (change.left, change.right)
+    short = all(type(side) is str and len(side) <= SHOWN_WIDTH and "\n" not in side for side in sides)
+    if (texts := change.texts) is not None and not short:
+        left, right = texts
         out.styled(path)
         if is_patch(left) or is_patch(right):
             for said in lines(left, right)[: _limits.DEVIATION_LINES_MAX]:
@@ -121,14 +118,12 @@ def print_change(change: Change, out: Output) -> None:
             for line in hunks(words(left, right), min(_limits.DEVIATION_WIDTH_MAX, out.width - len(_INDENT) - 2)):
                 out.styled(_INDENT, "  ", *line)
         return
-    was, now = (_value(side) for side in (left, right))
-    if was == now:  # what differs is beyond what is shown
-        was, now = (f"{was} (digest {_digest(side)})" for side in (left, right))
+    was, now = (_value(side) for side in sides)
     parts: list[Part] = [path, "  "]
-    if left is not ABSENT:
-        parts.append((f"- {was}", "red") if right is ABSENT else (was, "red"))
-    if right is not ABSENT:
-        parts += [" → ", (now, "green")] if left is not ABSENT else [(f"+ {now}", "green")]
+    if change.left is not ABSENT:
+        parts.append((f"- {was}", "red") if change.right is ABSENT else (was, "red"))
+    if change.right is not ABSENT:
+        parts += [" → ", (now, "green")] if change.left is not ABSENT else [(f"+ {now}", "green")]
     out.styled(*parts)
 
 
@@ -199,11 +194,7 @@ def _told(one: Deviation) -> str:
 
 
 def _value(value: Any) -> str:
-    return "" if value is ABSENT else text.short(value, _VALUE_WIDTH)
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(digest(value)).hexdigest()[:_DIGEST_SHOWN]
+    return "" if value is ABSENT else text.short(value, SHOWN_WIDTH)
 
 
 def _setting(change: Change) -> Change:
@@ -215,8 +206,8 @@ def _metrics(found: dict[str, dict[str, Any]]) -> list[str]:
     told = []
     for name, label in (("model_calls", "calls to models"), ("tool_calls", "calls to tools")):
         told.append(f"{label}: {_both(found[name], text.number)}")
-    told.append(f"tokens in: {_both(found['tokens_input'], text.number)}")
-    told.append(f"tokens out: {_both(found['tokens_output'], text.number)}")
+    told.append(f"tokens in: {_sides(*tokens_told(found['tokens_input']))}")
+    told.append(f"tokens out: {_sides(*tokens_told(found['tokens_output']))}")
     told.append(f"time: {_both(found['duration_us'], text.duration)}")
     told.append(f"cost: {_sides(*costs_told(found['cost']))}")
     return [line for line in told if not line.endswith((": 0", ": unknown", ": $0.00"))]

@@ -135,13 +135,10 @@ def print_header(
 
 
 def _troubles(summary: Summary, resolve: Resolve, width: int) -> list[tuple[str, str]]:
-    error = resolve(summary.error)
-    line, causes = text.error_line(error), text.error_causes(error)
-    if line is not None:
-        line = text.cut("; ".join((line, *(cause.removeprefix("- ") for cause in causes))), width * _ERROR_LINES_MAX)
+    line = text.error_whole(resolve(summary.error))
     invalid = summary.invalidated
     troubles = [
-        ("error", line),
+        ("error", line and text.cut(line, width * _ERROR_LINES_MAX)),
         ("stderr", f"… {summary.last_words}" if summary.last_words else ""),
         ("lost", ", ".join(f"{count} {reason}" for reason, count in summary.gaps.items())),
         ("invalid", f"{invalid['why']} (by {invalid['by']}, event {invalid['seq']})" if invalid else ""),

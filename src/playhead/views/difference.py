@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from playhead import _limits
 from playhead.event.keys import canonical
+from playhead.views import text
 from playhead.views.alignment import Block, aligned
+from playhead.views.marks import around, inside, is_marked
 from playhead.views.words import in_one_line, is_patch, lines, words
 
 
@@ -25,6 +27,7 @@ class _Absent:
 
 
 _Paths = tuple[str, str]  # JSON pointers into both values
+SHOWN_WIDTH: Final = 60  # of a value, beside another one in a line
 ABSENT: Final = _Absent()  # the side of a change that has nothing there, which is not the same as null
 
 
@@ -45,6 +48,18 @@ class Change:
         """Return it from the point of view of the right value."""
         return Change(self.right_path, self.right, self.left, self.path)
 
+    @property
+    def texts(self) -> tuple[str, str] | None:
+        """Return two texts that differ, or two values that look alike where they are cut, written out; else None."""
+        if type(self.left) is str and type(self.right) is str:
+            return self.left, self.right
+        if self.left is ABSENT or self.right is ABSENT:
+            return None
+        if text.short(self.left, SHOWN_WIDTH) != text.short(self.right, SHOWN_WIDTH):
+            return None
+        left, right = (json.dumps(one, ensure_ascii=False) for one in (self.left, self.right))
+        return left, right
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON, without a side that is not there; texts also by words that differ, patches by lines."""
         found: dict[str, Any] = {"path": self.path}
@@ -52,20 +67,21 @@ class Change:
             found["left"] = self.left
         if self.right is not ABSENT:
             found["right"] = self.right
-        if type(self.left) is str and type(self.right) is str:
-            if is_patch(self.left) or is_patch(self.right):
-                found["lines"] = lines(self.left, self.right)
+        if (texts := self.texts) is not None:
+            if any(map(is_patch, texts)):
+                found["lines"] = lines(*texts)
             else:
-                found["words"] = in_one_line(words(self.left, self.right))
+                found["words"] = in_one_line(words(*texts))
         return found
 
 
-def changes(left: Any, right: Any) -> list[Change]:
+def changes(left: Any, right: Any, *, marks: bool = False) -> list[Change]:
     """Return what must change for the left value to become the right one; nothing where they are the same question.
 
     A container with more changes than can be read is one change itself, so that the list stays short and complete.
+    `marks` looks into marked values too: paths then have the names of what is in them, and lead through no mark.
     """
-    return _changes(("", ""), left, right, 0)
+    return _changes(("", ""), left, right, 0, marks)
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -103,48 +119,53 @@ def _inside(path: _Paths, key: str | int, right_key: str | int | None = None) ->
     return pointer(path[0], key), pointer(path[1], key if right_key is None else right_key)
 
 
-def _changes(path: _Paths, left: Any, right: Any, depth: int) -> list[Change]:
+def _changes(path: _Paths, left: Any, right: Any, depth: int, marks: bool) -> list[Change]:
     if equal(left, right):
         return []
     found: list[Change] | None = None
     if depth < _limits.DEPTH_MAX and type(left) is type(right):
-        if type(left) is dict:
-            found = _in_objects(path, left, right, depth)
+        if is_marked(left) or is_marked(right):
+            found = _in_marked(path, left, right, depth) if marks else None
+        elif type(left) is dict:
+            found = _in_objects(path, left, right, depth, marks)
         elif type(left) is list:
-            found = _in_arrays(path, left, right, depth)
+            found = _in_arrays(path, left, right, depth, marks)
     if found is None or len(found) > _limits.DIFFERENCE_CHANGES_MAX:
         return [_change(path, left, right)]
     return found
 
 
-def _in_objects(path: _Paths, left: dict[str, Any], right: dict[str, Any], depth: int) -> list[Change] | None:
-    if _marked(left) or _marked(right):
-        return None  # one value in the form of an object, such as `{"$bytes": …}`
+def _in_marked(path: _Paths, left: dict[str, Any], right: dict[str, Any], depth: int) -> list[Change] | None:
+    """Look into two values of one sort; None where that says nothing, as where only the order of a dict is another."""
+    one, other = (inside(side) if is_marked(side) else side for side in (left, right))
+    if one is None or other is None or around(left) != around(right):
+        return None
+    found = _changes(path, one, other, depth + 1, True)
+    return None if not found or found[0].path == path[0] else found
+
+
+def _in_objects(path: _Paths, left: dict[str, Any], right: dict[str, Any], depth: int, marks: bool) -> list[Change]:
     found: list[Change] = []
     for key in [*left, *(key for key in right if key not in left)]:
-        inside = _inside(path, key)
+        where = _inside(path, key)
         if key not in right:
-            found.append(_change(inside, left[key]))
+            found.append(_change(where, left[key]))
         elif key not in left:
-            found.append(_change(inside, right=right[key]))
+            found.append(_change(where, right=right[key]))
         else:
-            found += _changes(inside, left[key], right[key], depth + 1)
+            found += _changes(where, left[key], right[key], depth + 1, marks)
     return found
 
 
-def _marked(value: dict[str, Any]) -> bool:
-    return next(iter(value), "").startswith("$")
-
-
-def _in_arrays(path: _Paths, left: list[Any], right: list[Any], depth: int) -> list[Change]:
+def _in_arrays(path: _Paths, left: list[Any], right: list[Any], depth: int, marks: bool) -> list[Change]:
     found: list[Change] = []
     for block in aligned([_identity(item) for item in left], [_identity(item) for item in right]):
         if not block.same:
-            found += _replaced(path, left, right, block, depth)
+            found += _replaced(path, left, right, block, depth, marks)
     return found
 
 
-def _replaced(path: _Paths, left: list[Any], right: list[Any], block: Block, depth: int) -> list[Change]:
+def _replaced(path: _Paths, left: list[Any], right: list[Any], block: Block, depth: int, marks: bool) -> list[Change]:
     """Pair what was replaced like for like: a message by its role, a tool by its name; the rest came or went."""
     lefts, rights = left[block.left : block.left_end], right[block.right : block.right_end]
     if len(lefts) == len(rights):
@@ -156,8 +177,8 @@ def _replaced(path: _Paths, left: list[Any], right: list[Any], block: Block, dep
     found: list[Change] = []
     for at, item in enumerate(lefts):
         if at in at_right:
-            inside = _inside(path, block.left + at, block.right + at_right[at])
-            found += _changes(inside, item, rights[at_right[at]], depth + 1)
+            where = _inside(path, block.left + at, block.right + at_right[at])
+            found += _changes(where, item, rights[at_right[at]], depth + 1, marks)
         else:
             found.append(_change(_inside(path, block.left + at), item))
     found += [_change(_inside(path, block.right + at), right=item) for at, item in enumerate(rights) if at not in taken]

@@ -11,6 +11,10 @@ from playhead.views import text
 TRACEBACK = "Traceback (most recent call last):"
 # What a program's error says of how it ended, and not why.
 PROGRAM_ERRORS = ("ProgramFailed", "ProgramKilled")
+_LINKS = (  # between the traceback of an error and that of the one that came of it
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
 _INDENT = " |+-"  # that tracebacks of a group stand behind
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>[0-9]+)(?:, in (?P<name>.+))?$')
 
@@ -44,6 +48,18 @@ def read(stderr: str) -> tuple[str, str | None]:
     return text.cut(error, _limits.CELL_CHARACTERS_MAX), text.error_place({"frames": frames})
 
 
+def behind(stderr: str) -> str | None:
+    """Return the innermost error behind the one that was raised last; None where none is told."""
+    lines, found = stderr[-_limits.LAST_WORDS_CHARACTERS_MAX :].split("\n"), None
+    while (heading := _last_heading(lines)) is not None:
+        before = [line for line in lines[:heading] if line.strip(_INDENT)]
+        if not before or before[-1].strip(_INDENT) not in _LINKS:
+            break
+        lines = before[:-1]
+        found = _last_traceback(lines)[0] or found
+    return None if found is None else text.cut(found, _limits.CELL_CHARACTERS_MAX)
+
+
 def of_process(data: dict[str, Any], resolve: text.Resolve | None) -> list[str]:
     """Say the last line that a process wrote where the agent has read it: to stderr, else to stdout."""
     for stream in ("stderr", "stdout"):
@@ -60,7 +76,7 @@ def raised(written: str) -> str | None:
 
 def _last_traceback(lines: list[str]) -> tuple[str | None, list[dict[str, str]]]:
     """Return what the last traceback says was raised, and its frames."""
-    heading = max((at for at, line in enumerate(lines) if line.endswith(TRACEBACK)), default=None)
+    heading = _last_heading(lines)
     if heading is None:
         return None, []
     depth = _depth(lines[heading])
@@ -71,6 +87,10 @@ def _last_traceback(lines: list[str]) -> tuple[str | None, list[dict[str, str]]]
         elif _depth(line) <= depth and (error := line.strip(_INDENT)):
             return error, frames
     return None, frames
+
+
+def _last_heading(lines: list[str]) -> int | None:
+    return max((at for at, line in enumerate(lines) if line.endswith(TRACEBACK)), default=None)
 
 
 def _depth(line: str) -> int:

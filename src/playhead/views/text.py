@@ -183,6 +183,17 @@ def error_causes(error: Any) -> list[str]:
     return out
 
 
+def error_whole(error: Any) -> str | None:
+    """Say a recorded error and what lies behind it, in one line."""
+    line = error_line(error)
+    return None if line is None else "; ".join((line, *listed(error_causes(error))))
+
+
+def listed(causes: Iterable[str]) -> list[str]:
+    """Return causes as they are said one after the other, and not in lines."""
+    return [cause.removeprefix("- ") for cause in causes]
+
+
 def _innermost(error: Any) -> Any:
     for _ in range(_ERROR_DEPTH_MAX):
         cause = error.get("cause") if isinstance(error, dict) else None

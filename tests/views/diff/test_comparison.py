@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.views.diff.stories import (
     Part,
+    Together,
     Writer,
     diffed,
     effect,
@@ -27,7 +28,9 @@ from tests.views.diff.stories import (
 from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.views.diff.comparison import compare
-from playhead.views.diff.measures import costs_told
+from playhead.views.diff.measures import costs_told, tokens_told
+from playhead.views.diff.saying import outcome_of
+from playhead.views.diff.source import Recorded
 
 SIBLINGS = [tool("search", {"q": number}, f"answer {number}") for number in range(50)]
 GENERIC = [step("span", number=number, output=f"answer {number}") for number in range(50)]
@@ -228,6 +231,45 @@ def test_what_was_cancelled_since_a_task_beside_it_failed_follows() -> None:
     assert [one[1] for one in both_ways(left, right)] == ["status_changed", "status_changed"]
 
 
+@pytest.mark.parametrize("older_fails", [False, True])
+@pytest.mark.parametrize("in_steps", [True, False])
+def test_what_is_missing_in_what_was_cancelled_since_a_task_beside_it_failed_follows(
+    in_steps: bool, older_fails: bool
+) -> None:
+    def task(number: int, *inside: Part, status: str = "ok") -> list[Part]:
+        if not in_steps:
+            return [one.on(f"0.{number}") for one in inside]
+        whole = step(f"s{number}", *(one.on(f"0.{number}") for one in inside))
+        return [replace(whole, closing={"status": status}).on(f"0.{number}")]
+
+    def ended(*outcomes: str) -> list[Part]:
+        values = [[f"0.{2 - at}", 1_000 + at, outcome] for at, outcome in enumerate(outcomes)]
+        return [] if in_steps else [Part("ambient.read", {"reads": [{"of": "lane.ended", "by": "", "values": values}]})]
+
+    def all_of(*tasks: list[Part], outcomes: tuple[str, ...]) -> Part:
+        parts = [part for task in tasks for part in task]  # where there are steps, the second one is over first
+        return step("all", *([Together(tuple(parts), (1, 0))] if in_steps else parts), *ended(*outcomes))
+
+    one, two = tool("get", {"n": 1}, "1"), tool("get", {"n": 2}, "2")
+    broken = task(2, tool("get", {"n": 2}, "bad row", status="error"), status="error")
+    fine = all_of(task(1, one), task(2, two), outcomes=("ok", "ok"))
+    failed = all_of(task(1, status="cancelled"), broken, outcomes=("error", "cancelled"))
+    names = ("run_b", "run_a") if older_fails else ("run_a", "run_b")
+    left, right = run(fine, run=names[0]), run(failed, run=names[1])
+    both_ways(left, right)
+    found = diffed(left, right)
+    kept = [(one.type, one.cause) for one in found.deviations if one.type != "changed"]
+    assert kept == [("removed", "follows")]
+    assert found.headline is found.first
+    assert found.headline is not None
+    assert (found.headline.cause, found.headline.left_seq) == ("status_changed", 6 if in_steps else 4)
+    assert found.headline.deviation_point
+    # Where nobody failed beside it, what is missing came about for another reason.
+    alone = all_of(task(1, status="cancelled"), task(2, two), outcomes=("ok", "cancelled"))
+    found = diffed(left, run(alone, run=names[1]))
+    assert ("removed", "follows") not in [(one.type, one.cause) for one in found.deviations]
+
+
 def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
     trace = 'Traceback (most recent call last):\n  File "/a/agent.py", line 4, in read\n    x\nKeyError: 1\n'
     out = [Part("output.written", {"stream": "stderr", "text": text}) for text in (trace[:40], trace[40:])]
@@ -249,6 +291,56 @@ def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
     assert diffed(left, ended(run(run="run_b"), by_program)).failures["right"] == {
         "error": "ProgramFailed: the program ended with exit code 1", "where": None, "causes": [], "asked": [],
     }  # fmt: skip
+
+
+TRACE = 'Traceback (most recent call last):\n  File "/a/agent.py", line 4, in read\n    x\n'
+
+
+def test_runs_that_failed_for_another_reason_behind_the_same_error_did_not_fail_alike() -> None:
+    def ended(name: str, *behind: str, line: int = 1, grouped: bool = True) -> list[Event]:
+        inner = [{"type": one, "message": "x", "frames": [{"file": "a.py", "line": line}]} for one in behind]
+        reason: dict[str, Any] = {"errors": inner} if grouped else {"cause": inner[0]}
+        events = run(tool("a"), run=name)
+        data = {"status": "error", "error": {"type": "E", "message": "could not", **reason}}
+        return [*events[:-1], msgspec.structs.replace(events[-1], data=data)]
+
+    for grouped in (True, False):
+        left, right = ended("run_a", "KeyError", grouped=grouped), ended("run_b", "ValueError", grouped=grouped)
+        for ones in ((left, right), (right, left)):
+            found = diffed(*ones)
+            assert found.output_differs is True
+            path = "/error/errors/0/type" if grouped else "/error/cause/type"
+            assert [change.path for change in found.deviations[0].changes] == [path]
+            (tone, said, _) = outcome_of(found.identical, found.output_differs, found.failures, True)
+            assert (tone, said) == ("bad", "both runs failed, each in its own way")
+    printed = (
+        f"{TRACE}{one}: x\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}E: could not\n"
+        for one in ("KeyError", "ValueError")
+    )
+    by_program = {"status": "error", "error": {"type": "ProgramFailed", "message": "exit code 1"}}
+    programs = []
+    for name, stderr in zip(("run_a", "run_b"), printed, strict=True):
+        events = run(Part("output.written", {"stream": "stderr", "text": stderr}), run=name)
+        programs.append([*events[:-1], msgspec.structs.replace(events[-1], data=by_program)])
+    found = diffed(*programs)
+    assert [failed and failed["causes"] for failed in found.failures.values()] == [
+        ["caused by KeyError: x"], ["caused by ValueError: x"],
+    ]  # fmt: skip
+    assert outcome_of(False, found.output_differs, found.failures, True)[1] == "both runs failed, each in its own way"
+    # Where it was raised, and in which order a group has its errors, is no difference.
+    moved = diffed(ended("run_a", "KeyError", grouped=False), ended("run_b", "KeyError", line=2, grouped=False))
+    assert outcome_of(False, moved.output_differs, moved.failures, True)[1] == "both runs failed alike"
+    assert not diffed(ended("run_a", "KeyError", "ValueError"), ended("run_b", "ValueError", "KeyError", line=2))
+
+
+def test_an_error_that_is_written_as_a_reference_is_compared_with_all_that_it_says() -> None:
+    def ended(name: str, message: str) -> Recorded:
+        failed = replace(tool("a"), closing={"status": "error", "error": {"$same": "1#/error"}})
+        found = recorded(run(failed, run=name))
+        return replace(found, value=lambda value: {"type": "E", "message": message} if "$same" in value else value)
+
+    assert not compare(ended("run_a", "late"), ended("run_b", "late"))
+    assert compare(ended("run_a", "late"), ended("run_b", "early"))
 
 
 def test_of_a_run_that_failed_it_is_said_which_tools_were_asked_for_in_vain() -> None:
@@ -1031,6 +1123,22 @@ def test_what_some_calls_cost_nobody_knows_is_no_sum() -> None:
         "$0.00",
         "unknown",
     )
+
+
+def test_tokens_that_nobody_said_are_not_none() -> None:
+    def asked(**usage: int) -> Part:
+        return Part("model.invoked", {"model": "gpt-5", "request": {}}, {"status": "ok", "usage": usage})
+
+    silent, told = run(asked()), run(asked(input=41, output=6), run="run_b")
+    some, free = run(asked(input=41, output=6), asked(), run="run_c"), run(run="run_d")
+    for right, tokens, words in (
+        (told, {"left": None, "right": 41, "delta": None}, ("unknown", "41")),
+        (some, {"left": None, "right": 41, "delta": None, "partial": ["right"]}, ("unknown", "41 + unknown")),
+        (free, {"left": None, "right": 0, "delta": None}, ("unknown", "0")),
+    ):
+        found = diffed(silent, right).metrics["tokens_input"]
+        assert (found, tokens_told(found)) == (tokens, words)
+    assert diffed(free, told).metrics["tokens_output"] == {"left": 0, "right": 6, "delta": 6}
 
 
 def test_parameters_inside_of_others_are_of_the_setting() -> None:

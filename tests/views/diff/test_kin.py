@@ -127,6 +127,36 @@ def test_of_several_attempts_those_that_ended_well_are_held_against_each_other()
         assert pairs(diffed(left, right))[-1] == [("/output", "page", "other")]
 
 
+@pytest.mark.parametrize("names", [("run_a", "run_b"), ("run_b", "run_a")])
+@pytest.mark.parametrize(
+    ("ones", "others", "together"),
+    [
+        (["ok"], ["error", "error", "ok"], [(0, 2)]),
+        (["error", "ok"], ["error", "error", "ok"], [(0, 0), (1, 2)]),
+        (["error"], ["error", "ok"], [(0, 0)]),
+        (["ok"], ["error", "error"], [(0, 1)]),
+    ],
+)
+def test_of_attempts_at_a_question_that_is_another_those_that_ended_alike_are_held_against_each_other(
+    ones: list[str], others: list[str], together: list[tuple[int, int]], names: tuple[str, str]
+) -> None:
+    def asked(topic: str, statuses: list[str]) -> list[Part]:
+        return [tool("ask", {"q": f"sum up {topic}"}, f"{topic} {status}", status=status) for status in statuses]
+
+    def body(topic: str, statuses: list[str]) -> list[Part]:
+        return [tool("look", {}, topic), *asked(topic, statuses), *asked(f"more of {topic}", ["ok"]), tool("end")]
+
+    left, right = run(*body("alpha", ones), run=names[0]), run(*body("beta", others), run=names[1])
+    both_ways(left, right)
+    found = diffed(left, right)
+    paired = [(one.left_seq, one.right_seq) for one in found.deviations if one.type == "changed" and one.name == "ask"]
+    first = 3  # seq of the first of them; each has two events
+    assert paired == [
+        *((first + 2 * one, first + 2 * other) for one, other in together),
+        (first + 2 * len(ones), first + 2 * len(others)),
+    ]
+
+
 @pytest.mark.parametrize("name", ["run_b", "run_c", "run_d"])
 def test_of_steps_that_were_attempted_again_those_that_ended_well_are_held_against_each_other(name: str) -> None:
     def attempt(answer: str, status: str = "ok") -> Part:

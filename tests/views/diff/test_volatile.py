@@ -112,6 +112,28 @@ def test_the_status_can_be_ignored() -> None:
     assert told(diffed(run(replace(failed, closing=None)), right, ignore=["/status"])) == []
 
 
+@pytest.mark.parametrize(
+    ("ones", "ignore", "differs"),
+    [
+        (({"$dict": [[1, "a"], [3, "x"]]}, {"$dict": [[1, "a"], [3, "y"]]}), "/output/3", False),
+        (({"$dict": [[1, "a"], [3, "x"]]}, {"$dict": [[1, "b"], [3, "y"]]}), "/output/3", True),
+        (({"$dict": [[1, {"at": 1}]]}, {"$dict": [[1, {"at": 2}]]}), "/output/*/at", False),
+        (({"$object": "R", "fields": {"at": {"$tuple": [1, 2]}}}, {"$object": "R", "fields": {"at": {"$tuple": [1, 3]}}}),
+         "/output/at/1", False),
+        (({"$object": "R", "fields": {"at": 1}}, {"$object": "S", "fields": {"at": 2}}), "/output/at", True),
+        (({"$tuple": [1]}, {"$set": [2]}), "/output/*", False),
+        (({"$decimal": "1"}, {"$decimal": "2"}), "/output/$decimal", False),
+        (({"$decimal": "1"}, {"$decimal": "2"}), "/output/decimal", True),
+    ],
+)  # fmt: skip
+def test_what_is_in_a_marked_value_is_ignored_by_the_name_that_the_diff_gives_it(
+    ones: tuple[Any, Any], ignore: str, differs: bool
+) -> None:
+    left, right = run(tool("t", 1, ones[0])), run(tool("t", 1, ones[1]), run="run_b")
+    assert told(diffed(left, right)) == [("changed", "output_changed", "t")]
+    assert bool(diffed(left, right, ignore=[ignore])) is differs
+
+
 def test_a_rule_names_the_parts_of_a_question_as_in_a_replay() -> None:
     def asked(stamp: int, page: str) -> list[Any]:
         request = {"model": "gpt-5", "messages": [], "user": stamp}

@@ -131,6 +131,16 @@ def test_the_metrics_of_a_page_have_tools_and_steps_too() -> None:
     assert "No model was asked, no tool called" in page
 
 
+def test_tokens_that_no_call_of_a_model_said_are_unknown_in_the_metrics_too() -> None:
+    with playhead.record("two") as run:
+        for model, usage in (("gpt-5", {"input": 10, "output": 2}), ("own", None)):
+            with playhead.model_call(provider="openai", model=model, request="?") as call:
+                call.respond("!", usage=usage)
+    metrics = report(str(run.id)).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    assert metrics.count("<td>unknown</td><td>unknown</td>") == 1
+    assert "<td>10</td><td>2</td>" in metrics
+
+
 def test_what_an_agent_said_is_not_acted_on() -> None:
     page = report(recorded()).html()
     assert "alert(1)</script>" not in page
@@ -226,6 +236,28 @@ def test_nothing_a_number_and_a_text_do_not_look_the_same(change: dict[str, Any]
     assert found.diff is not None
     found.diff["deviations"] = [{"type": "changed", "changes": [change]}]
     assert shown in found.html()
+
+
+def failed_for(error: Exception, cause: Exception | None = None) -> str:
+    error.__cause__ = cause
+    with suppress(type(error)), playhead.record("failed") as run, playhead.step("load"):
+        raise error
+    return str(run.id)
+
+
+def test_what_lies_behind_an_error_is_said_wherever_it_is() -> None:
+    ones = [failed_for(RuntimeError("cannot start"), ValueError(reason)) for reason in ("no brackets", "no commas")]
+    found = report(*ones)
+    told = html.unescape(re.sub("<[^>]+>", "", found.html().partition('<script type="application/json"')[0]))
+    assert (
+        told.count("RuntimeError: cannot start; caused by ValueError: no brackets") >= 2
+    )  # on top, and in the timeline
+    assert re.search(r"left failed: .*; caused by ValueError: no brackets", told)
+    lines = found.markdown().splitlines()
+    for start in ("> ", "- left failed: ", "| "):
+        assert any(line.startswith(start) and "caused by ValueError: no brackets" in line for line in lines), start
+    told = report(failed_for(ExceptionGroup("some failed", [KeyError("k"), ValueError("late")]))).markdown()
+    assert "> ExceptionGroup: some failed \\(2 sub\\-exceptions\\); KeyError: 'k'; ValueError: late" in told
 
 
 def test_a_run_that_was_invalidated_says_so_on_top() -> None:
@@ -344,6 +376,84 @@ def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made(
             assert made.eval("places['integrity-0'].textContent") == told
 
 
+def with_large_values() -> str:
+    with playhead.record("large") as run:
+        prompt = [{"role": "user", "content": HOSTILE + "prompt " * 7_000 + "endofprompt"}]
+        with playhead.model_call(provider="openai", model="gpt-5", request={"messages": prompt}) as call:
+            call.respond({"text": "answer " * 7_000}, usage={"input": 10, "output": 2})
+        save("saved " * 7_000)
+    return str(run.id)
+
+
+def test_what_large_values_say_is_in_the_page_and_can_be_found_there(engine: Any) -> None:
+    found = report(with_large_values())
+    page = found.html()
+    run = data_of(page)["runs"][0]
+    assert [one["text"].split()[-1] for one in run["contents"]] == ["endofprompt", "answer", "saved"]
+    assert "This page holds everything, and loads nothing." in page
+    assert page.count("</script>") == 2  # those of the page itself: what a value says ends none
+    for one in run["contents"]:
+        assert one["digest"] == hashlib.sha256(one["text"].encode()).hexdigest()
+        assert engine.eval(f"checkContent({json.dumps(one)})") is None
+    assert "is not what was sealed" in engine.eval(f"checkContent({json.dumps({**run['contents'][0], 'text': 'x'})})")
+    asked = next(seq for seq, line in enumerate(run["lines"]) if '"model.invoked"' in line)
+    assert list(engine.eval(f"having({json.dumps(run)}, 'ENDofprompt')")) == [asked]
+    told = engine.eval(f"named({json.dumps(run['lines'][asked])}, contentsOf({json.dumps(run)}))")
+    assert list(told) == [run["contents"][0]["digest"]]
+    assert list(engine.eval(f"named({json.dumps(json.dumps(run['lines'][asked]))}, new Map())")) == []  # said in a text
+
+
+def test_a_large_value_stands_below_the_line_that_names_it_or_is_said_not_to_be_there() -> None:
+    run = data_of(report(with_large_values()).html())["runs"][0]
+    asked = next(seq for seq, line in enumerate(run["lines"]) if '"model.invoked"' in line)
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        made.eval(PAGE)
+        made.eval(
+            "made = () => ({ children: [], append(...more) { this.children.push(...more); }, replaceChildren() {},"
+            " addEventListener(what, go) { this.go = go; } })"
+        )
+        for contents, told in ((run["contents"], "endofprompt"), ([], "… is not in this page")):
+            made.eval(f"var run = {json.dumps({**run, 'contents': contents})}")
+            made.eval("document.createElement = made")
+            made.eval(f"var one = new Events(0, run).element({asked}); one.go(); var below = one.children.at(-1)")
+            last = made.eval("(below.children.at(-1) || below).textContent")
+            assert last.endswith(told)
+
+
+def test_a_page_says_what_is_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = with_large_values()
+    lines = len(list(playhead.load(run).lines()))
+    assert f"This page loads nothing. Not in it: {lines - 4} exact lines." in report(run, events=4).html()
+    monkeypatch.setattr(_limits, "REPORT_CONTENTS_BYTES_MAX", 100_000)  # the prompt and the answer
+    found = report(run)
+    assert [one["text"][-6:] for one in found.runs[0].contents] == ["prompt", "nswer "]
+    assert found.runs[0].contents_left_out == {"count": 1, "bytes": 42_000}
+    assert "Not in it: 1 large value (42.0 kB)." in found.html()
+    with playhead.record("kept") as other:
+        playhead.artifact("a.txt", "kept")
+    assert "Not in it: 1 artifact." in report(str(other.id)).html()
+
+
+def test_a_large_value_that_was_changed_makes_a_page_broken() -> None:
+    for changed, told in ((False, "intact"), (True, "broken")):
+        document = data_of(report(with_large_values()).html())
+        one = document["runs"][0]["contents"][0]
+        one["text"] = one["text"].replace("endofprompt", "endOfprompt") if changed else one["text"]
+        with MiniRacer() as made:
+            made.eval(SCRIPT.read_text())
+            made.eval(PAGE)
+            made.eval(f"document.getElementById('data').textContent = {json.dumps(json.dumps(document))}")
+            made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+            assert made.eval("places['integrity-0'].textContent") == told
+            said = made.eval("places['checked-0'].textContent")
+            assert (
+                f"{one['digest'][:12]}… is not what was sealed"
+                if changed
+                else "as sealed is also what 3 large values say"
+            ) in said
+
+
 def test_the_page_misses_lines_that_were_taken_out_of_its_end(engine: Any) -> None:
     run = data_of(report(recorded()).html())["runs"][0]
     cut = {**run, "lines": run["lines"][:3]}
@@ -391,6 +501,15 @@ def test_in_markdown_long_texts_say_which_words_differ_and_patches_which_lines()
         told.append(report(recorded(left), recorded(right)).markdown())
     assert "[-were-] {+are+}" in told[0]
     assert "`-+one` `++two`" in told[1]
+
+
+def test_in_markdown_values_that_look_alike_where_they_are_cut_say_where_they_differ() -> None:
+    ones = []
+    for word in ("b", "c"):
+        with playhead.record("alike") as run:
+            run.output = {"a" * 80, f"b{word}"}
+        ones.append(str(run.id))
+    assert "[-bb-] {+bc+}" in report(*ones).markdown()
 
 
 def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_markdown() -> None:
@@ -496,7 +615,7 @@ def test_markdown_fits_into_a_comment_and_names_what_did_not(monkeypatch: pytest
     assert found.runs[0].id in told
 
 
-def test_a_cost_of_which_not_all_is_known_says_so():
+def test_tokens_and_a_cost_of_which_not_all_is_known_say_so():
     with playhead.record("cut") as run:
         for usage in ({"input": 10, "output": 2}, None):
             with playhead.model_call(provider="openai", model="gpt-5", request="?") as call:
@@ -507,4 +626,8 @@ def test_a_cost_of_which_not_all_is_known_says_so():
     found.runs[0].summary["cost"] = 0.25  # whatever is installed here to price it
     found.runs[0].summary["cost_unpriced"] = []
     assert "| $0.2500 + unknown |" in found.markdown()
+    assert "| 10 → 2 + unknown |" in found.markdown()
+    assert "tokens in → out: 10 → 2 + unknown<" in found.html()
+    found.runs[0].summary |= {"tokens_in": 0, "tokens_out": 0}
+    assert "| unknown |" in found.markdown()
     assert "about $0.2500, estimated; 2 calls did not say their tokens" in found.html()

@@ -120,7 +120,7 @@ def _print(runs: list[dict[str, Any]], neighbours: dict[str, tuple[str | None, s
             text.number(run["events"]),
             text.number(run["model_calls"]),
             text.number(run["tool_calls"]),
-            text.number(run["tokens_in"] + run["tokens_out"]),
+            _tokens(run),
             _cost(run),
         ]
         for run in runs
@@ -144,6 +144,14 @@ def _replay_of(run: dict[str, Any]) -> str | None:
     origin = run["origin"]
     is_one = isinstance(origin, dict) and origin.get("mode") == "exact" and isinstance(origin.get("run"), str)
     return str(origin["run"]) if is_one else None
+
+
+def _tokens(run: dict[str, Any]) -> str:
+    """Say how many tokens a run used, and with a `+` that there are more of which nobody knows."""
+    count = run["tokens_in"] + run["tokens_out"]
+    if not run["calls_without_usage"]:
+        return text.number(count)
+    return f"{text.number(count)}+" if count else "?"
 
 
 def _cost(run: dict[str, Any]) -> str:

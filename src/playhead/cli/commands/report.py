@@ -1,8 +1,9 @@
-"""Write a report: one page that holds everything, Markdown for a pull request, or the data behind them."""
+"""Write a report: one page, Markdown for a pull request, or the data behind them."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from playhead import _limits
@@ -15,6 +16,8 @@ from playhead.errors import UsageError
 from playhead.views import text
 
 FORMATS = ("html", "md", "json")
+_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
+_FORM = re.compile(r"\.[a-z]{2,5}")  # an ending that says what a file is: not a date, a version, or a random one
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +74,13 @@ def _form(args: argparse.Namespace, out: Output) -> str:
             raise UsageError(told, hint="Write one to a file: `-o FILE`.")
         return "json"
     ending = Path(args.output).suffix.lower() if args.output else ""
-    form: str = args.format or {".md": "md", ".markdown": "md", ".json": "json"}.get(ending, "html")
+    named = _ENDINGS.get(ending)
+    if args.format is None and named is None and _FORM.fullmatch(ending):
+        raise UsageError(
+            f"a report is no {ending} file",
+            hint=f"It can be {', '.join(_ENDINGS)}; for the name as it is, say which of them it is: `--format html`.",
+        )
+    form: str = args.format or named or "html"
     if form == "html" and args.output is None and out.terminal:
         raise UsageError("a page is not for a terminal", hint="Write it to a file: `-o report.html`, or --format md.")
     return form

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
+from playhead.views.diff.cancelled import Cancelled, Ends
+from playhead.views.diff.differing import Difference
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
@@ -25,35 +26,11 @@ _NOTHING, _OTHER, _REASON = (
 )  # what differs before something: nothing, what explains nothing, what may explain it
 
 
-@dataclass(slots=True)
-class Difference:
-    """One node that differs, before anybody looks at its fields."""
-
-    type: str  # added, removed, changed, moved
-    left: Node | None
-    right: Node | None
-    cause: str | None  # None: nothing before it explains that it came, went or moved
-    by_answer: bool = False  # it was asked the same
-    point: bool = False
-    at: float = 0
-
-    @property
-    def leads(self) -> bool:
-        """Say whether it explains what is in it: another answer does not, and another name explains nothing."""
-        return self.node.moved != "name" and not (self.by_answer and self.type == "changed")
-
-    @property
-    def node(self) -> Node:
-        """Return the node on the left, or the only one."""
-        found = self.left or self.right
-        assert found is not None
-        return found
-
-
 class Causes:
     """Lay differences out in time."""
 
-    def __init__(self, root: Node, found: Sequence[Difference]) -> None:
+    def __init__(self, root: Node, found: Sequence[Difference], ends: tuple[Ends, Ends]) -> None:
+        """Take the run on the left, what differs, and how the lanes of both runs ended."""
         self._root = root
         self._by_node = {id(one.node): one for one in found}
         self._added: dict[int, list[Node]] = {}  # by the node of the left run that they would be in
@@ -62,9 +39,10 @@ class Causes:
             if one.left is None:
                 self._hang(one.node)
         self._mark(found)
-        failed = _failed(found)
-        for one in found if failed else ():
-            one.cause = "follows" if _was_cancelled(one, failed) else one.cause
+        cancelled = Cancelled(found, ends).among(found)
+        for one in cancelled:
+            one.cause = "follows"
+        self._cut_short = {id(one.node) for one in cancelled}
 
     def _hang(self, node: Node) -> None:
         parent = node.parent
@@ -123,11 +101,11 @@ class Causes:
             for node in nodes:
                 if node.lane != base:
                     lanes.setdefault(_top(node.lane, base), []).append(node)
-            late = _late(here, lanes, self._place, self._explains)
+            late = _late(here, lanes, lambda node: self._reach(node, *self._place(node)), self._explains)
             # What is only on the right has one place on the left, and an order of its own.
             ones = [node for node in here if self._is_added(node)]
             others = {top: inner for top, inner in lanes.items() if all(map(self._is_added, inner))}
-            added = _late(ones, others, lambda node: (node.start, node.end), self._explains)
+            added = _late(ones, others, lambda node: self._reach(node, node.start, node.end), self._explains)
             found += [(node, max(before, late[id(node)], added.get(id(node), _NOTHING))) for node in here]
             waiting += [(inner, top, max(before, late[top], added.get(top, _NOTHING))) for top, inner in lanes.items()]
         return found
@@ -145,6 +123,10 @@ class Causes:
         if id(node) in self._places:
             return self._places[id(node)]
         return node.start, inf if node.status == "open" else node.end
+
+    def _reach(self, node: Node, start: float, end: float) -> tuple[float, float]:
+        """Return when it was over for others: what something beside it cut short was not when that began."""
+        return start, inf if id(node) in self._cut_short else end
 
     def _lay_out(self, parent: Node) -> None:
         """Give what is only on the right its place on the left, in the gap between what is on both and in its lane."""
@@ -183,36 +165,6 @@ class _Gap:
             self._latest[before - 1] if before else None,
             self._earliest[after] if after < len(self._earliest) else None,
         )
-
-
-def _failed(found: Iterable[Difference]) -> dict[int, list[Node]]:
-    """Return what failed first in one of the runs only, in two lanes, by the node that it is in."""
-    failed: dict[int, list[Node]] = {}
-    for one in found:
-        for node, mate in ((one.left, one.right), (one.right, one.left)):
-            if node is not None and node.status == "error" and (mate is None or mate.status != "error"):
-                failed.setdefault(id(node.parent), []).append(node)
-    return {parent: _first_of_two_lanes(nodes) for parent, nodes in failed.items()}
-
-
-def _first_of_two_lanes(nodes: Sequence[Node]) -> list[Node]:
-    """Return what ended first, and first in any other lane: beside whatever lane, one of them was the first to end."""
-    first = min(nodes, key=lambda node: node.end)
-    others = [node for node in nodes if node.lane != first.lane]
-    return [first, *([min(others, key=lambda node: node.end)] if others else [])]
-
-
-def _was_cancelled(one: Difference, failed: dict[int, list[Node]]) -> bool:
-    """Say whether something was cancelled in one of the runs after a task beside it, or around it, had failed."""
-    for node, mate in ((one.left, one.right), (one.right, one.left)):
-        if node is None or mate is None or node.status != "cancelled" or mate.status == "cancelled":
-            continue
-        at = node
-        while at.parent is not None:
-            if any(other.lane != at.lane and other.end < node.end for other in failed.get(id(at.parent), ())):
-                return True
-            at = at.parent
-    return False
 
 
 def _late(

@@ -10,8 +10,9 @@ from math import inf
 from typing import Any
 
 from playhead.event.tracebacks import without_frames
-from playhead.views.diff.causes import Causes, Difference
+from playhead.views.diff.causes import Causes
 from playhead.views.diff.children import Child
+from playhead.views.diff.differing import Difference
 from playhead.views.diff.measures import duration_diff, metrics
 from playhead.views.diff.nodes import Node, Side
 from playhead.views.diff.pairing import Pairing
@@ -92,8 +93,8 @@ class Comparison:
 
     @property
     def first(self) -> Deviation | None:
-        """Return the first deviation in time."""
-        return self.deviations[0] if self.deviations else None
+        """Return the first deviation in time, of those that follow from no other where there is one."""
+        return next((one for one in self.deviations if one.cause != "follows"), next(iter(self.deviations), None))
 
     @cached_property
     def children(self) -> list[Child]:
@@ -182,7 +183,7 @@ class _Comparing:
             self._leave_unheeded()
         found = list(self._differences())
         if left.side.root is not None:
-            Causes(left.side.root, found).settle()
+            Causes(left.side.root, found, (left.ends, right.ends)).settle()
         found.sort(key=lambda one: (one.at, one.node.seq))
         deviations = self._told_in_time(found)
         first, second = (right, left) if self._turned else (left, right)
@@ -290,12 +291,12 @@ class _Comparing:
             return []
         lost = one.left.lost + one.right.lost
         known = not one.by_answer and "question" not in lost
-        asked = changes(self._left.asked(one.left), self._right.asked(one.right)) if known else []
+        asked = changes(self._left.asked(one.left), self._right.asked(one.right), marks=True) if known else []
         heard = [side.answered(node) for side, node in ((self._left, one.left), (self._right, one.right))]
         if "answer" in lost:
             heard = [self._left.volatile.ignored({"status": node.status}) for node in (one.left, one.right)]
-        found = [change for change in asked + changes(*heard) if not self._left.volatile.is_ignored(change.path)]
-        return self._seen(found)
+        found = asked + changes(*heard, marks=True)
+        return self._seen([change for change in found if not self._left.volatile.is_ignored(change.path)])
 
     def _words(self, one: Difference) -> tuple[str, str]:
         if one.left is not None and one.right is not None:

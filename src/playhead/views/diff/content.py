@@ -13,8 +13,10 @@ from typing import Any
 
 import orjson
 
+from playhead import _limits
 from playhead.event.keys import ASKED
 from playhead.event.resolve import has_references
+from playhead.views import marks
 from playhead.views.aside import UNASKED, said
 from playhead.views.aside import asked as asked_of_model
 from playhead.views.difference import encoded
@@ -100,7 +102,7 @@ def question(kind: str, data: Data, folder: str = "") -> Data:
 
 
 def answer(kind: str, data: Data) -> Data:
-    """Return what an event that closes a span, or stands alone, was answered or came to."""
+    """Return what an event that closes a span, or stands alone, was answered or came to; an error must be resolved."""
     fields = _ANSWER.get(kind, ())
     if kind == "tool.returned" and len(data) == 2 and "output" in data and "status" in data:
         return data  # most are like this
@@ -108,11 +110,22 @@ def answer(kind: str, data: Data) -> Data:
     if kind == "policy.checked" and data.get("by") == "policy":
         found.pop("reason", None)  # the rule once more, with paths and with how much time there was
     if isinstance(error := found.get("error"), dict):
-        found["error"] = {name: error[name] for name in ("type", "message") if name in error}
+        found["error"] = _failure(error, 0)
     if kind == "model.responded" and data.get("response") is None and data.get("body") is not None:
         found["body"] = data["body"]
     if kind == "ci.reported" and isinstance(found.get("test"), dict):
         found["test"] = {name: found["test"][name] for name in _TEST_RESULT if name in found["test"]}
+    return found
+
+
+def _failure(error: Data, depth: int) -> Data:
+    """Return what an error says, and what lies behind it: not where it was raised, nor the order of a group."""
+    found: Data = {name: error[name] for name in ("type", "message") if name in error}
+    if isinstance(cause := error.get("cause"), dict) and depth < _limits.DEPTH_MAX:
+        found["cause"] = _failure(cause, depth + 1)
+    if isinstance(errors := error.get("errors"), list) and depth < _limits.DEPTH_MAX:
+        inner = (_failure(one, depth + 1) for one in errors if isinstance(one, dict))
+        found["errors"] = sorted(inner, key=encoded)
     return found
 
 
@@ -211,6 +224,10 @@ def without(value: Any, path: Sequence[str]) -> Any:
     if not path or not isinstance(value, (dict, list)):
         return value
     step, rest = path[0], path[1:]
+    # Else it leads through the mark itself, or is all that is in the value, whatever that is.
+    if marks.is_marked(value) and not step.startswith("$") and (rest or step != "*"):
+        held = marks.inside(value)
+        return value if held is None else marks.holding(value, without(held, path))
     if isinstance(value, list):
         left = [
             part if step not in ("*", str(at)) else without(part, rest) if rest else _IGNORED

@@ -58,6 +58,10 @@ class Gaps:
         """Pair what has the same token, in order and within its gap; then what is left of different lanes."""
         self.align_by(lambda ones, others: _aligned(ones, others, token), why)
 
+    def align_attempts(self, token: Callable[[Node], Hashable]) -> None:
+        """Pair what has the same token, where several attempts at one question are one thing with the last of them."""
+        self.align_by(lambda ones, others: _by_attempts(ones, others, token))
+
     def align_by(self, find: Callable[[list[Node], list[Node]], list[Pair]], why: str = "") -> None:
         """Pair what is found in a gap, in order; what is paired divides it. Then what is left of different lanes."""
         gaps = []
@@ -99,6 +103,30 @@ def _aligned(ones: list[Node], others: list[Node], token: Callable[[Node], Hasha
         if block.same:
             pairs += zip(lefts[block.left : block.left_end], rights[block.right : block.right_end], strict=True)
     return [(ones[x], others[y]) for x, y in balanced(tokens, pairs)]
+
+
+def _by_attempts(ones: list[Node], others: list[Node], token: Callable[[Node], Hashable]) -> list[Pair]:
+    """Pair as `_aligned`; of attempts at two questions that belong together those that ended alike, else the last."""
+    lefts, rights = ({id(found[-1]): found for found in _attempts(nodes)} for nodes in (ones, others))
+    left_last, right_last = ([found[-1] for found in side.values()] for side in (lefts, rights))
+    pairs: list[Pair] = []
+    for one, other in _aligned(left_last, right_last, token):
+        left, right = lefts[id(one)], rights[id(other)]
+        alike = _aligned(left, right, lambda node: node.status) if len(left) + len(right) > 2 else []
+        pairs += alike or [(one, other)]
+    return pairs
+
+
+def _attempts(nodes: list[Node]) -> list[list[Node]]:
+    """Return nodes with those before them that asked the same and failed."""
+    found: list[list[Node]] = []
+    for node in nodes:
+        before = found[-1][-1] if found else None
+        if before is not None and before.status == "error" and before.question == node.question:
+            found[-1].append(node)
+        else:
+            found.append([node])
+    return found
 
 
 def _overlap(nodes: list[Node]) -> bool:

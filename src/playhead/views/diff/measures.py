@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from playhead import _limits
-from playhead.views import prices
+from playhead.views import prices, text
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.source import Source
 
-_COUNTED = (
-    "events", "tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning", "model_calls", "tool_calls",
-)  # fmt: skip
+_COUNTED = ("events", "model_calls", "tool_calls")
+_UNKNOWN = "unknown"
+_TOKENS = ("tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning")
 
 
 def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
@@ -20,6 +20,8 @@ def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
     sides = left.side, right.side
     for name in _COUNTED:
         found[name] = _delta(*(side.counts[name] for side in sides))
+    for name in _TOKENS:
+        found[name] = _counted((left, right), name)
     found["duration_us"] = _delta(*(side.ended_us - side.first_us for side in sides))
     costs = [side.cost for side in (left, right)]
     found["cost"] = _delta(*(cost for cost, _ in costs))
@@ -27,6 +29,28 @@ def metrics(left: Source, right: Source) -> dict[str, dict[str, Any]]:
     if partial:  # somebody's price or tokens are not known: what is known does not tell which run was cheaper
         found["cost"] |= {"delta": None, "partial": partial}
     return found
+
+
+def _counted(sources: tuple[Source, Source], name: str) -> dict[str, Any]:
+    """Return how many tokens there were: null where no call said it, and `partial` where some did not."""
+    counts: list[int | None] = []
+    partial = []
+    for source in sources:
+        found = source.side.counts
+        known, silent = found["tokens_input"] or found["tokens_output"], source.silent_calls
+        counts.append(None if silent and not known else found[name])
+        partial += [source.name] if silent and known else []
+    return _delta(*counts) | ({"delta": None, "partial": partial} if partial else {})
+
+
+def tokens_told(tokens: dict[str, Any]) -> tuple[str, str]:
+    """Say how many tokens both runs used, each as far as that is known."""
+    left, right = (_tokens_told(tokens.get(side), side in tokens.get("partial", ())) for side in ("left", "right"))
+    return left, right
+
+
+def _tokens_told(count: int | None, partial: bool) -> str:
+    return _UNKNOWN if count is None else text.number(count) + (f" + {_UNKNOWN}" if partial else "")
 
 
 def costs_told(cost: dict[str, Any]) -> tuple[str, str]:
@@ -37,8 +61,8 @@ def costs_told(cost: dict[str, Any]) -> tuple[str, str]:
 
 def _cost_told(amount: float | None, partial: bool) -> str:
     if not amount and (amount is None or partial):
-        return "unknown"
-    return prices.money(amount) + (" + unknown" if partial else "")
+        return _UNKNOWN
+    return prices.money(amount) + (f" + {_UNKNOWN}" if partial else "")
 
 
 def _delta(left: Any, right: Any) -> dict[str, Any]:

@@ -307,7 +307,10 @@ class _Reading:
             node.lost += "answer"
 
     def _answer(self, event: Event) -> bytes:
-        found = content.answer(event.kind, event.data)
+        data = event.data
+        if "error" in data:
+            data = {**data, "error": self._resolved(event.seq, data["error"])}
+        found = content.answer(event.kind, data)
         if event.kind in content.REFINED or self._volatile.ignores:
             found = content.heard(event.kind, self._resolved(event.seq, found))
         return self._digest(event.seq, self._volatile.ignored(found))

@@ -120,8 +120,8 @@ class Pairing:
         self._akin(gaps)
         gaps.align(lambda node: (node.kind, node.name, inside(node)) if says_much(node) else None)
         self._renamed(gaps)
-        gaps.align(lambda node: (node.kind, node.name))
-        gaps.align(called)
+        gaps.align_attempts(lambda node: (node.kind, node.name))
+        gaps.align_attempts(called)
 
     def _once(self, lefts: Sequence[Node], rights: Sequence[Node], key: Callable[[Node], Hashable]) -> bool:
         """Pair what has a key that no other one has on its side; say whether something else is on both sides."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playhead import _limits
@@ -10,6 +11,8 @@ from playhead.views import prompts, text
 from playhead.views.points import mapping
 from playhead.views.text import Resolve
 from playhead.views.timeline import Timeline
+
+_PLACE = re.compile(r" \([^()\s]+:[0-9]+(?: in \S+)?\)$")  # as `error_causes` writes it
 
 
 def said_of(opening: Event, closing: Event | None, resolve: Resolve) -> tuple[str, str]:
@@ -44,7 +47,7 @@ def outcome_of(
         return "bad", "no difference in the two runs themselves", ", but in those of Pythons that they started"
     if output_differs is None:
         return "warn", "the final output cannot be compared", ": that of one of the runs is not there"
-    left, right = (mapping(failures.get(side)).get("error") for side in ("left", "right"))
+    left, right = (_failure(mapping(failures.get(side))) for side in ("left", "right"))
     if left and right and left != right:
         return "bad", "both runs failed, each in its own way", ""
     if output_differs:
@@ -54,3 +57,9 @@ def outcome_of(
         "both runs failed alike" if left and right else "the final output is the same",
         ", the way there is not",
     )
+
+
+def _failure(failed: dict[str, Any]) -> list[str]:
+    """Return an error and what lies behind it, without where that was raised: no difference; nothing without one."""
+    causes = (_PLACE.sub("", str(cause)) for cause in failed.get("causes") or ())
+    return [failed["error"], *causes] if failed.get("error") else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from playhead import _limits
@@ -13,6 +14,7 @@ from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
 from playhead.views import answers, last_words, text
 from playhead.views.diff import content
+from playhead.views.diff.cancelled import Ends, ends_in
 from playhead.views.diff.nodes import Node, meaning, side_of
 from playhead.views.diff.saying import said_of
 from playhead.views.diff.setting import Setting
@@ -49,6 +51,7 @@ class Source:
     def __init__(self, recorded: Recorded, name: str, options: Options) -> None:
         self.recorded, self.name = recorded, name
         self.volatile = Volatile(options.ignore, options.normalisers)
+        self.ends: Ends = {}
         self._meanings: dict[int, Any] = {}
         self.setting = Setting(recorded.value)
         self._facts, self._prices = Facts(self._readable), options.prices
@@ -72,9 +75,11 @@ class Source:
         error = self.recorded.value(event.data.get("error"))
         if mapping(error).get("type") in last_words.PROGRAM_ERRORS:
             written = b"".join(found for _, found in self.side.outputs.get("stderr", ()))
-            said, where = last_words.read(written.decode("utf-8", "replace"))
+            told = written.decode("utf-8", "replace")
+            said, where = last_words.read(told)
             if said:
-                return {"error": said, "where": where, "causes": []}
+                behind = last_words.behind(told)
+                return {"error": said, "where": where, "causes": [f"caused by {behind}"] if behind else []}
         return {"error": text.error_line(error), "where": text.error_place(error), "causes": text.error_causes(error)}
 
     def _asked_in_vain(self) -> list[str]:
@@ -101,6 +106,11 @@ class Source:
         paid = (fact for fact in self._facts.all if fact.kind == "model" and fact.taped is not True)
         silent = bill.silent and any(fact.silent and fact.cost is None and not fact.is_free for fact in paid)
         return (0.0, True) if free else (bill.amount, not bill.unpriced and not silent)
+
+    @cached_property
+    def silent_calls(self) -> int:
+        """Return how many calls of models did not say their tokens: those are not in the counts."""
+        return sum(fact.kind == "model" and fact.silent for fact in self._facts.all)
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -166,5 +176,7 @@ class Source:
 
     def _watch(self, event: Event) -> None:
         self.setting.take(event)
+        if event.kind == "ambient.read":
+            self.ends.update(ends_in(event.data))
         if event.kind in _BILLED:
             self._facts.take(event)

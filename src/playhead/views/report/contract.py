@@ -27,6 +27,9 @@ class ReportedRun:
     lines: list[str]  # as sealed, without their newline
     lines_left_out: int  # after those
     lines_at_end: list[str]  # after those that are left out
+    contents: list[dict[str, Any]] = field(default_factory=list)  # what large values of these lines say
+    contents_left_out: dict[str, int] = field(default_factory=dict)  # how many of them are not there, and their bytes
+    artifacts_left_out: int = 0  # whose content is not there
 
 
 @dataclass
@@ -69,6 +72,30 @@ def silent(run: ReportedRun) -> int:
     return 0 if is_replay(run.verify) else int(run.summary.get("calls_without_usage") or 0)
 
 
+def tokens(run: ReportedRun) -> str:
+    """Say how many tokens a run used, in and out, as far as its calls said it."""
+    counts = [run.summary.get(name) or 0 for name in ("tokens_in", "tokens_out")]
+    unknown = ["unknown"] if run.summary.get("calls_without_usage") else []
+    known = [] if unknown and not any(counts) else [" → ".join(f"{count:,}" for count in counts)]
+    return " + ".join(known + unknown)
+
+
+def left_out(report: Report) -> str:
+    """Say what of the runs a page does not have; nothing where it has all."""
+    runs = report.runs
+    values, size = (sum(run.contents_left_out.get(name, 0) for run in runs) for name in ("count", "bytes"))
+    counts = {
+        "timeline row": sum(run.rows_left_out for run in runs),
+        "exact line": sum(run.lines_left_out for run in runs),
+        "large value": values,
+        "artifact": sum(run.artifacts_left_out for run in runs),
+    }
+    told = {noun: text.several(count, noun) for noun, count in counts.items() if count}
+    if values:
+        told["large value"] += f" ({text.size(size)})"
+    return ", ".join(told.values())
+
+
 def outcome(diff: dict[str, Any]) -> str:
     """Say in a few words what a comparison found."""
     failed = mapping(diff.get("failures"))
@@ -78,8 +105,9 @@ def outcome(diff: dict[str, Any]) -> str:
 
 def before(diff: dict[str, Any]) -> dict[str, Any] | None:
     """Return the first deviation of all, where the headline is a later one."""
-    first, headline = next(iter(diff.get("deviations") or ()), None), diff.get("headline")
-    return first if isinstance(headline, dict) and isinstance(first, dict) and first != headline else None
+    found = [one for one in diff.get("deviations") or () if isinstance(one, dict)]
+    first, headline = next((one for one in found if one.get("cause") != "follows"), None), diff.get("headline")
+    return first if isinstance(headline, dict) and first != headline else None
 
 
 def counted(deviations: list[dict[str, Any]]) -> str:
@@ -147,8 +175,21 @@ def whose(report: Report) -> dict[str, tuple[str, str]]:
 
 
 def failures(diff: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say of each side why it failed, and where, unless both did for the same reason."""
+    """Say of each side why it failed, where, and what lies behind that, unless both did for the same reason."""
     found: dict[str, Any] = diff.get("failures") or {}
     if found.get("left") == found.get("right"):
         return []
-    return [(side, ", ".join(filter(None, (one.get("error"), one.get("where"))))) for side, one in found.items() if one]
+    return [
+        (side, "; ".join([", ".join(filter(None, (one.get("error"), one.get("where")))), *_causes(one)]))
+        for side, one in found.items()
+        if one
+    ]
+
+
+def error_of(row: dict[str, Any]) -> str:
+    """Say why a row failed, and what lies behind that; nothing where it did not."""
+    return "; ".join([str(row["error"]), *_causes(row)]) if row.get("error") else ""
+
+
+def _causes(failed: dict[str, Any]) -> list[str]:
+    return text.listed(map(str, failed.get("causes") or ()))

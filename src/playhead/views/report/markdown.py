@@ -10,7 +10,7 @@ from typing import Any
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.diff.setting import brief
-from playhead.views.difference import spelled
+from playhead.views.difference import SHOWN_WIDTH, spelled
 from playhead.views.report.contract import (
     Report,
     ReportedRun,
@@ -18,12 +18,14 @@ from playhead.views.report.contract import (
     by_severity,
     children_told,
     counted,
+    error_of,
     failures,
     is_replay,
     outcome,
     output_changes,
     said,
     silent,
+    tokens,
     verdict,
     whose,
 )
@@ -35,7 +37,6 @@ _LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGN
 _PARTED = "\\g<0>\u200b"
 _FIELDS_MAX = 3  # that are shown of what differs at one place
 _SEVERE = ("high", "medium")  # what is listed of an audit
-_VALUE_CHARACTERS = 60  # of a side of a field that differs
 _CHANGED_LINES = 6  # of a patch
 _SIGNS = {"ok": "✅", "error": "❌", "crashed": "❌", "cancelled": "⚠️", "running": "⏳"}
 
@@ -71,21 +72,22 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
             "| " + " | ".join([
                 f"{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
-                f"{about.get('tokens_in', 0):,} → {about.get('tokens_out', 0):,}",
+                tokens(run),
                 " + ".join(costs),
                 *(_m(verdict(run.verify, claim)) for claim in claims),
             ]) + " |"
         )  # fmt: skip
-        if error := "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words")))):
+        if error := "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words")))):
             whose = f"`{run.id}`: " if len(runs) > 1 else ""
-            errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_CELL_CHARACTERS_MAX))}"]
+            errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_ERROR_CHARACTERS_MAX))}"]
     return found + errors
 
 
 def _diff(diff: dict[str, Any]) -> list[str]:
     deviations = diff.get("deviations") or []
     found = ["", f"### Differences: {outcome(diff)}", ""]
-    found += [f"- {side} failed: {_code(_cut(why))}" for side, why in failures(diff)]
+    most = _limits.REPORT_ERROR_CHARACTERS_MAX
+    found += [f"- {side} failed: {_code(text.cut(why, most))}" for side, why in failures(diff)]
     if output := output_changes(diff):
         found += [f"- {_change(change)}" for change in output[:_FIELDS_MAX]]
         if (more := len(output) - _FIELDS_MAX) > 0:
@@ -143,13 +145,13 @@ def _deviations(deviations: list[dict[str, Any]]) -> list[str]:
 def _change(change: dict[str, Any]) -> str:
     """Return a field and both its sides; of texts that are too long for that, the words or lines that differ."""
     path = _code(_cut(change.get("path") or "/"))
-    if any(isinstance(change.get(side), str) and len(change[side]) > _VALUE_CHARACTERS for side in ("left", "right")):
+    both = [change.get(side) for side in ("left", "right")]
+    if any(not isinstance(side, str) or len(side) > SHOWN_WIDTH for side in both):
         differ = [line for line in change.get("lines") or () if line[:1] in "+-"][:_CHANGED_LINES]
         if differ or change.get("words"):
             return f"{path}: {' '.join(_code(_cut(line)) for line in differ or [change['words']])}"
     was, now = (
-        _code(text.short(change[side], _VALUE_CHARACTERS)) if side in change else "nothing"
-        for side in ("left", "right")
+        _code(text.short(change[side], SHOWN_WIDTH)) if side in change else "nothing" for side in ("left", "right")
     )
     return f"{path}: {was} → {now}"
 
@@ -208,7 +210,8 @@ def _timeline(run: ReportedRun) -> list[str]:
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
-        told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result", "error") if row.get(part))
+        told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result") if row.get(part))
+        told = " ".join(filter(None, (told, error_of(row))))
         indent = "&nbsp;" * 2 * min(8, int(row.get("depth") or 0))
         noun, told = str(row.get("kind")).partition(".")[0], text.cut(told, _limits.REPORT_CELL_CHARACTERS_MAX)
         what, took = f"{indent}**{_m(noun)}** {_m(told)}", _m(text.duration(row.get("duration_us")))

@@ -62,6 +62,16 @@ function missing(run) {
   const last = lineOf(run, events - 1);
   return last && last.slice(-66, -2) !== head ? "event " + (events - 1) + " is not the last one that was verified" : "";
 }
+// What large values say, which lines name by a digest alone: JSON may name others.
+function contentsOf(run) { return new Map((run.contents || []).map(one => [one.digest, one])); }
+function named(text, contents) {
+  const found = new Set(), waiting = [text];
+  for (let one = waiting.pop(); one !== undefined; one = waiting.pop())
+    for (const [, digest] of one.matchAll(/"\$blob":"([0-9a-f]{64})"/g))
+      if (!found.has(digest)) { found.add(digest); const held = contents.get(digest); if (held && held.as === "json") waiting.push(held.text); }
+  return [...found];
+}
+function checkContent(one) { return sha256(utf8(one.text)) === one.digest ? null : "the large value " + one.digest.slice(0, 12) + "… is not what was sealed"; }
 // A text as it is shown: what cannot be seen, or would turn the letters around, is written out.
 function seen(text) { return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e01ef}]/gu,
   letter => "\\u" + letter.codePointAt(0).toString(16).padStart(4, "0")); }
@@ -74,13 +84,14 @@ function entry(line) {
   return { kind: seen(String(fields.kind)), name: seen(name.length > 80 ? name.slice(0, 79) + "…" : name) };
 }
 function having(run, text) {
-  const wanted = text.toLowerCase();
-  return seqsOf(run).filter(seq => lineOf(run, seq).toLowerCase().includes(wanted));
+  const wanted = text.toLowerCase(), contents = contentsOf(run), holds = one => one.toLowerCase().includes(wanted);
+  const holding = new Set([...contents.values()].filter(one => holds(one.text)).map(one => one.digest));
+  return seqsOf(run).filter(seq => holds(lineOf(run, seq)) || (holding.size > 0 && named(lineOf(run, seq), contents).some(one => holding.has(one))));
 }
 const AT_ONCE = 200, SHOWN_MAX = 20000, SLICE_MS = 40;
 class Events {
   constructor(number, run) {
-    this.number = number; this.run = run; this.wanted = seqsOf(run); this.first = 0; this.wrong = -1;
+    this.number = number; this.run = run; this.contents = contentsOf(run); this.wanted = seqsOf(run); this.first = 0; this.wrong = -1;
     this.place("earlier").addEventListener("click", () => this.list(this.first - AT_ONCE));
     this.place("later").addEventListener("click", () => this.list(this.first + AT_ONCE));
     let waiting = 0;
@@ -105,7 +116,16 @@ class Events {
     one.id = "e" + this.number + "-" + seq; one.append(summary);
     one.addEventListener("toggle", () => { if (one.children.length > 1) return;
       const line = lineOf(this.run, seq), text = document.createElement("pre");
-      text.textContent = seen(line.length > SHOWN_MAX ? line.slice(0, SHOWN_MAX) + "…" : line); one.append(text); });
+      text.textContent = seen(line.length > SHOWN_MAX ? line.slice(0, SHOWN_MAX) + "…" : line); one.append(text);
+      one.append(...named(line, this.contents).map(digest => this.value(digest))); });
+    return one;
+  }
+  // A large value in full, below the line that names it.
+  value(digest) {
+    const held = this.contents.get(digest), name = "large value " + digest.slice(0, 12) + "…";
+    if (!held) { const note = document.createElement("p"); note.className = "dim"; note.textContent = name + " is not in this page"; return note; }
+    const one = document.createElement("details"), summary = document.createElement("summary"), text = document.createElement("pre");
+    summary.textContent = name; text.textContent = seen(held.text); one.open = true; one.append(summary, text);
     return one;
   }
   show(seq) {
@@ -134,7 +154,7 @@ function begin() {
   // In slices: whoever reads need not wait until all is checked.
   data.runs.forEach((run, number) => {
     const place = document.getElementById("checked-" + number), waiting = parts(run).filter(part => part.lines.length);
-    const count = run.lines.length + run.lines_at_end.length;
+    const count = run.lines.length + run.lines_at_end.length, values = [...(run.contents || [])];
     let done = 0;
     // What the page finds counts more than what was found when it was made.
     const say = (style, text) => { place.className = style; place.textContent = text;
@@ -148,15 +168,18 @@ function begin() {
         done += state.seq - before;
         if (state.seq === end) waiting.shift();
       }
-      if (wrong) {
+      const bad = !wrong && !waiting.length && values.length ? checkContent(values.pop()) : null;
+      if (bad) say("bad", "broken, as this page finds: " + bad);
+      else if (wrong) {
         say("bad", "broken, as this page finds: event ");
         const link = document.createElement("a"); link.href = "#e" + number + "-" + wrong.seq; link.textContent = wrong.seq;
         place.append(link, ": " + wrong.why);
         all[number].wrong = wrong.seq; all[number].list(all[number].first);
-      } else if (waiting.length) { say("dim", "checking: " + done + " of " + count + " lines"); setTimeout(go); }
+      } else if (waiting.length || values.length) { say("dim", "checking: " + done + " of " + count + " lines"); setTimeout(go); }
       else if (missing(run)) say("bad", "broken, as this page finds: " + missing(run));
       else if (count === 0) say("warn", "there is no line to check");
       else say("ok", "this page has checked " + count + " lines: each is as sealed, and follows the one before" +
+        (run.contents && run.contents.length ? "; as sealed is also what " + run.contents.length + " large values say" : "") +
         (run.lines_left_out ? "; " + run.lines_left_out + " more are not in it" : ""));
     };
     go();

@@ -1,4 +1,4 @@
-"""Write a report as one page that holds everything: no request goes anywhere, and nothing of a run is acted on."""
+"""Write a report as one page: no request goes anywhere, and nothing of a run is acted on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import orjson
 from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
-from playhead.views.report.contract import Report, ReportedRun, by_severity, is_replay, silent, verdict, whose
+from playhead.views.report.contract import (
+    Report,
+    ReportedRun,
+    by_severity,
+    error_of,
+    is_replay,
+    left_out,
+    silent,
+    tokens,
+    verdict,
+    whose,
+)
 from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of, outcome_told
 
@@ -34,6 +45,12 @@ def page_of(report: Report, style: str, script: str) -> str:
     parts += [_events(number, run, len(report.runs) > 1) for number, run in enumerate(report.runs)]
     # `<` in data is written as an escape: nothing in it can end the script.
     data = orjson.dumps(report.as_dict(), default=str).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    missing = left_out(report)
+    held = (
+        f"This page loads nothing. Not in it: {missing}."
+        if missing
+        else "This page holds everything, and loads nothing."
+    )
     return (
         "<!doctype html>\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{e(title)}</title>'
@@ -41,7 +58,7 @@ def page_of(report: Report, style: str, script: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<style>{style}</style></head><body>\n" + "\n".join(parts) + "\n"
-        f'<p class="dim">Made by Playhead {e(report.playhead)}. This page holds everything, and loads nothing.</p>'
+        f'<p class="dim">Made by Playhead {e(report.playhead)}. {held}</p>'
         f'<script type="application/json" id="data">{data}</script><script>{script}</script></body></html>\n'
     )
 
@@ -69,7 +86,6 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     about, verified = run.summary, run.verify
     took = text.duration(about.get("duration_us"))
     models = text.several(_count(about, "model_calls"), "call")
-    tokens = f"tokens {_count(about, 'tokens_in'):,} in → {_count(about, 'tokens_out'):,} out"
     events = text.several(_count(about, "events"), "event")
     counts = f"{events}, {models} to models, {_count(about, 'tool_calls'):,} to tools"
     cost = prices.told(about.get("cost"), about.get("cost_unpriced") or [], silent(run))
@@ -80,11 +96,11 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
         badge("fidelity", verdict(verified, "fidelity") if is_replay(verified) else None),
         badge("level", verified.get("level")),
     ]
-    error = "; ".join(filter(None, (text.error_line(about.get("error")), about.get("last_words"))))
+    error = "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words"))))
     git, gone = mapping(about.get("git")), about.get("invalidated")
     started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
-        ("run", run.id), ("started", started), ("did", f"{counts}; {tokens}"),
+        ("run", run.id), ("started", started), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),
@@ -142,7 +158,7 @@ def _timeline(number: int, run: ReportedRun, several: bool) -> str:
 def _row(number: int, row: dict[str, Any], whole: int | None) -> str:
     """Write a row, with a bar for its time where it is a part of `whole`."""
     told = " ".join(str(row[name]) for name in ("detail", "answer", "result") if row.get(name))
-    error = f'<div class="bad">{e(row["error"])}</div>' if row.get("error") else ""
+    error = f'<div class="bad">{e(error_of(row))}</div>' if row.get("error") else ""
     noun = e(str(row.get("kind")).partition(".")[0])
     what = f'<b>{noun}</b> {e(row.get("name"))} <span class="dim">{e(told)}</span>{error}'
     status = None if row.get("status") == "point" else row.get("status")  # which says only that it has no length
@@ -210,6 +226,8 @@ def _flat_table(groups: Sequence[Any]) -> str:
 
 def _flat(group: dict[str, Any], before: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
+    if group.get("without_usage") and not (group.get("tokens_in") or group.get("tokens_out")):
+        group = {**group, "tokens_in": "unknown", "tokens_out": "unknown"}  # no call said its tokens
     for name, value in group.items():
         if isinstance(value, dict):
             found.update(_flat(value, f"{before}{name} "))
@@ -252,7 +270,10 @@ def _finding(one: dict[str, Any], ids: list[str], belongs: dict[str, tuple[str, 
 
 def _events(number: int, run: ReportedRun, several: bool) -> str:
     """Write where the script lists the lines, some at a time: as elements of a page twenty thousand open slowly."""
-    more = f'<p class="dim">{run.lines_left_out:,} lines are left out.</p>' if run.lines_left_out else ""
+    values = run.contents_left_out.get("count", 0)
+    left = [text.several(run.lines_left_out, "line")] if run.lines_left_out else []
+    left += [text.several(values, "large value")] if values else []
+    more = f'<p class="dim">Left out: {", ".join(left)}.</p>' if left else ""
     without = "Without scripts they are not listed; the data at the end of this page has them."
     return (
         f'<h2 id="events-{number}">Events{_of(number, run, several)}</h2>'

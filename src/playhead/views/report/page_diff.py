@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead import _limits
 from playhead.views import prices, text
-from playhead.views.diff.measures import costs_told
+from playhead.views.diff.measures import costs_told, tokens_told
 from playhead.views.difference import spelled
 from playhead.views.points import mapping
 from playhead.views.report.contract import before, children_told, counted, failures, outcome, output_changes, said
@@ -76,6 +76,7 @@ def _took(metrics: dict[str, Any]) -> str:
         both = mapping(metrics.get(name))
         sides = ["unknown" if both.get(side) is None else write(both[side]) for side in ("left", "right")]
         sides = list(costs_told(both)) if name == "cost" else sides
+        sides = list(tokens_told(both)) if name.startswith("tokens_") else sides
         if any(both.get(side) for side in ("left", "right")):
             rows += f"<tr><th>{label}</th>" + "".join(f"<td>{e(side)}</td>" for side in sides) + "</tr>"
     return f"<h3>Took</h3><table><tr><th></th><th>left</th><th>right</th></tr>{rows}</table>" if rows else ""

@@ -1,0 +1,106 @@
+"""Know what was cut short in one of two runs, since a task beside it had failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from playhead.views.diff.differing import Difference
+from playhead.views.diff.nodes import Node
+from playhead.views.points import mapping
+
+Ends = dict[str, tuple[int, str]]  # of the lanes of a run: when each ended, and how
+
+
+def ends_in(reads: dict[str, Any]) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Yield which lanes ended, of the data of an `ambient.read`."""
+    groups = reads.get("reads")
+    for group in filter(None, map(mapping, groups if isinstance(groups, list) else ())):
+        values = group.get("values") if group.get("of") == "lane.ended" else None
+        for value in values if isinstance(values, list) else ():
+            match value:
+                case [str(lane), int(when), str(outcome), *_]:
+                    yield lane, (when, outcome)
+
+
+class Cancelled:
+    """Hold what differs against what failed in one of the runs only."""
+
+    def __init__(self, found: Sequence[Difference], ends: tuple[Ends, Ends]) -> None:
+        self._failed = _failed(found)
+        self._ends = ends
+
+    def among(self, found: Iterable[Difference]) -> list[Difference]:
+        """Return what was cancelled in one of the runs for that reason, and what it was kept from doing."""
+        return [one for one in found if self._was_cancelled(one) or self._was_kept(one)] if self._failed else []
+
+    def _was_cancelled(self, one: Difference) -> bool:
+        return any(
+            node is not None and mate is not None and self._was_cut_short(node, mate)
+            for node, mate in ((one.left, one.right), (one.right, one.left))
+        )
+
+    def _was_kept(self, one: Difference) -> bool:
+        """Say whether it is missing in a span, or in a task, that was cancelled."""
+        if one.left is not None and one.right is not None:
+            return False
+        parent = one.node.parent
+        while parent is not None and parent.mate is None:
+            parent = parent.parent
+        around = None if parent is None else parent.mate
+        if self._lane_was_cut_short(one.node.lane, around, self._ends[one.right is None]):
+            return True
+        while around is not None:
+            if around.mate is not None and self._was_cut_short(around, around.mate):
+                return True
+            around = around.parent
+        return False
+
+    def _was_cut_short(self, node: Node, mate: Node) -> bool:
+        """Say whether it was cancelled, and not its mate, after a task beside it, or around it, had failed."""
+        if node.status != "cancelled" or mate.status == "cancelled":
+            return False
+        at = node
+        while at.parent is not None:
+            if any(other.lane != at.lane and other.end < node.end for other in self._failed.get(id(at.parent), ())):
+                return True
+            at = at.parent
+        return False
+
+    def _lane_was_cut_short(self, lane: str, around: Node | None, ends: Ends) -> bool:
+        """Say whether a lane, or one that it comes of, was cancelled after one beside it had ended with an error."""
+        for own in _line(lane):
+            when, how = ends.get(own, (0, ""))
+            at = around if how == "cancelled" else None
+            while at is not None:
+                for other in self._failed.get(id(at), ()):
+                    told = [
+                        ends[beside] for beside in _line(other.lane) if beside in ends and beside not in _line(lane)
+                    ]
+                    if any(outcome == "error" and then <= when for then, outcome in told):
+                        return True
+                at = at.parent
+        return False
+
+
+def _line(lane: str) -> list[str]:
+    """Return a lane, and those that it comes of."""
+    parts = lane.split(".")
+    return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+
+
+def _failed(found: Iterable[Difference]) -> dict[int, list[Node]]:
+    """Return what failed first in one of the runs only, in two lanes, by the node that it is in."""
+    failed: dict[int, list[Node]] = {}
+    for one in found:
+        for node, mate in ((one.left, one.right), (one.right, one.left)):
+            if node is not None and node.status == "error" and (mate is None or mate.status != "error"):
+                failed.setdefault(id(node.parent), []).append(node)
+    return {parent: _first_of_two_lanes(nodes) for parent, nodes in failed.items()}
+
+
+def _first_of_two_lanes(nodes: Sequence[Node]) -> list[Node]:
+    """Return what ended first, and first in any other lane: beside whatever lane, one of them was the first to end."""
+    first = min(nodes, key=lambda node: node.end)
+    others = [node for node in nodes if node.lane != first.lane]
+    return [first, *([min(others, key=lambda node: node.end)] if others else [])]
