@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any
 
-from playhead.views.diff.differing import Difference
+from playhead.views.diff.differing import Difference, left_parent
 from playhead.views.diff.nodes import Node
 from playhead.views.points import mapping
 
@@ -29,6 +30,9 @@ class Cancelled:
     def __init__(self, found: Sequence[Difference], ends: tuple[Ends, Ends]) -> None:
         self._failed = _failed(found)
         self._ends = ends
+        self._mates: dict[int, Node | None] = {}  # what stands on the other side for what is only on one
+        self._cut_short: dict[int, bool] = {}
+        self._beside: dict[int, float] = {}
 
     def among(self, found: Iterable[Difference]) -> list[Difference]:
         """Return what was cancelled in one of the runs for that reason, and what it was kept from doing."""
@@ -44,28 +48,42 @@ class Cancelled:
         """Say whether it is missing in a span, or in a task, that was cancelled."""
         if one.left is not None and one.right is not None:
             return False
-        parent = one.node.parent
-        while parent is not None and parent.mate is None:
-            parent = parent.parent
-        around = None if parent is None else parent.mate
+        around = left_parent(one.node, self._mates)
         if self._lane_was_cut_short(one.node.lane, around, self._ends[one.right is None]):
             return True
-        while around is not None:
-            if around.mate is not None and self._was_cut_short(around, around.mate):
-                return True
-            around = around.parent
-        return False
+        return around is not None and self._is_in_cut_short(around)
+
+    def _is_in_cut_short(self, node: Node) -> bool:
+        """Say whether a span, or one around it, was cut short."""
+        way: list[Node] = []
+        at: Node | None = node
+        found = False
+        while at is not None and not found:
+            if (known := self._cut_short.get(id(at))) is not None:
+                found = known
+                break
+            way.append(at)
+            found = at.mate is not None and self._was_cut_short(at, at.mate)
+            at = at.parent
+        self._cut_short.update((id(one), found) for one in way)
+        return found
 
     def _was_cut_short(self, node: Node, mate: Node) -> bool:
         """Say whether it was cancelled, and not its mate, after a task beside it, or around it, had failed."""
-        if node.status != "cancelled" or mate.status == "cancelled":
-            return False
-        at = node
-        while at.parent is not None:
-            if any(other.lane != at.lane and other.end < node.end for other in self._failed.get(id(at.parent), ())):
-                return True
+        return node.status == "cancelled" != mate.status and self._failed_beside(node) < node.end
+
+    def _failed_beside(self, node: Node) -> float:
+        """Return when a task beside a span, or beside one around it, had failed first."""
+        way: list[Node] = []
+        at: Node | None = node
+        while at is not None and id(at) not in self._beside:
+            way.append(at)
             at = at.parent
-        return False
+        first = inf if at is None else self._beside[id(at)]
+        for one in reversed(way):
+            ends = [other.end for other in self._failed.get(id(one.parent), ()) if other.lane != one.lane]
+            first = self._beside[id(one)] = min([first, *ends])
+        return first
 
     def _lane_was_cut_short(self, lane: str, around: Node | None, ends: Ends) -> bool:
         """Say whether a lane, or one that it comes of, was cancelled after one beside it had ended with an error."""

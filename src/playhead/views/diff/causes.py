@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import inf
 
 from playhead.views.diff.cancelled import Cancelled, Ends
-from playhead.views.diff.differing import Difference
+from playhead.views.diff.differing import Difference, left_parent
 from playhead.views.diff.nodes import Node
 from playhead.views.diff.order import Pair
 from playhead.views.diff.pairing import paired_children
@@ -56,7 +56,7 @@ class Causes:
             at: Node | None = one.node
             while at is not None and not at.deviates:
                 at.deviates = True
-                at = at.parent if at is not one.node or one.left is not None else _left_parent(at, known)
+                at = at.parent if at is not one.node or one.left is not None else left_parent(at, known)
 
     def settle(self) -> None:
         """Set the cause of each difference, and whether its branch begins to differ there."""
@@ -181,18 +181,6 @@ def _late(
         one: _REASON if over < start else _OTHER if any_over < start else _NOTHING
         for one, (start, _, _) in units.items()
     }
-
-
-def _left_parent(node: Node, known: dict[int, Node | None]) -> Node | None:
-    """Return the node of the left run that something of the right one would be in; those on the way are known then."""
-    way: list[Node] = []
-    parent = node.parent
-    while parent is not None and parent.mate is None and id(parent) not in known:
-        way.append(parent)
-        parent = parent.parent
-    found = None if parent is None else parent.mate or known[id(parent)]
-    known.update((id(one), found) for one in way)
-    return found
 
 
 def _top(lane: str, base: str) -> str:

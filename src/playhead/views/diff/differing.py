@@ -30,3 +30,15 @@ class Difference:
         found = self.left or self.right
         assert found is not None
         return found
+
+
+def left_parent(node: Node, known: dict[int, Node | None]) -> Node | None:
+    """Return the node of the other run that what is only in one would be in; those on the way are `known` then."""
+    way: list[Node] = []
+    parent = node.parent
+    while parent is not None and parent.mate is None and id(parent) not in known:
+        way.append(parent)
+        parent = parent.parent
+    found = None if parent is None else parent.mate or known[id(parent)]
+    known.update((id(one), found) for one in way)
+    return found
