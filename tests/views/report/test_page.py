@@ -131,6 +131,14 @@ def test_the_metrics_of_a_page_have_tools_and_steps_too() -> None:
     assert "No model was asked, no tool called" in page
 
 
+def test_the_metrics_of_a_model_are_told_as_money_and_times() -> None:
+    page = report(recorded()).html().partition('id="metrics"')[2].partition('id="audit"')[0]
+    titles = re.findall("<th>([^<]*)</th>", page[page.rindex("<table>") :])
+    assert {"name", "calls", "tokens in", "in all", "p95"} <= set(titles)
+    assert not any("ms" in title.split() or "models" in title for title in titles)
+    assert re.search(r"<td>[0-9.,]+ (µs|ms|s)</td>", page[page.rindex("<table>") :])
+
+
 def test_tokens_that_no_call_of_a_model_said_are_unknown_in_the_metrics_too() -> None:
     with playhead.record("two") as run:
         for model, usage in (("gpt-5", {"input": 10, "output": 2}), ("own", None)):

@@ -217,9 +217,9 @@ def _flat_table(groups: Sequence[Any]) -> str:
     columns = [
         name for name in dict.fromkeys(name for row in flat for name in row) if any(row.get(name) for row in flat)
     ]
-    head = "".join(f"<th>{e(name.replace('_', ' '))}</th>" for name in columns)
+    head = "".join(f"<th>{e(_title(name))}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{e(_number(row.get(name)))}</td>" for name in columns) + "</tr>" for row in flat
+        "<tr>" + "".join(f"<td>{e(_cell(name, row.get(name)))}</td>" for name in columns) + "</tr>" for row in flat
     )
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
@@ -234,6 +234,20 @@ def _flat(group: dict[str, Any], before: str = "") -> dict[str, Any]:
         elif not isinstance(value, list):
             found[f"{before}{name}"] = value
     return found
+
+
+def _title(name: str) -> str:
+    """Return what stands over a column of a table of models."""
+    plain = name.removeprefix("models ")
+    return "in all" if plain == "ms" else plain.removesuffix("_ms").replace("_", " ")
+
+
+def _cell(name: str, value: Any) -> str:
+    if name.endswith("ms"):
+        return _milliseconds(value)
+    if name.endswith("cost") and type(value) in (int, float):
+        return prices.money(value)
+    return _number(value)
 
 
 def _number(value: Any) -> str:
