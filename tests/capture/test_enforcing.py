@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.request
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,22 @@ def test_a_thread_is_held_to_the_policy_too() -> None:
         "net.connect",
     ]
     assert sorted(os.listdir(".")) == [".playhead", FILE]
+
+
+def test_what_a_thread_calls_at_its_end_is_held_to_the_policy_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: save_plainly("hook"))
+    rule('[capabilities."fs.write"]\nallow = ["out/**"]\n')
+    with playhead.record("r") as run, ThreadPoolExecutor(1) as pool:
+        begins = threading.Event()
+        pool.submit(begins.wait).add_done_callback(lambda _: save_plainly("callback"))
+        begins.set()
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+    assert not os.path.exists("callback")
+    assert not os.path.exists("hook")
+    denied = {os.path.basename(resource) for _, resource, decision in checks(run) if decision == "deny"}
+    assert denied == {"callback", "hook"}
 
 
 def test_a_denial_passes_between_processes_as_the_error_of_the_system_that_it_is() -> None:
