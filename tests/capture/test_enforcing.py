@@ -201,19 +201,19 @@ def test_a_request_and_the_model_in_it_are_decided_before_they_leave() -> None:
         )
         with playhead.record("r") as run:
             answers = []
-            for model in ("gpt-4o-mini", "gpt-5"):
+            for model, path in (("gpt-4o-mini", "completions"), ("gpt-5", "completions"), ("gpt-5", "%63ompletions")):
                 body = b'{"model": "%b", "messages": [{"role": "user", "content": "hi"}]}' % model.encode()
                 asked = urllib.request.Request(
-                    f"{provider.base_url}/chat/completions", body, {"content-type": "application/json"}
+                    f"{provider.base_url}/chat/{path}", body, {"content-type": "application/json"}
                 )
                 try:
                     answers.append(urllib.request.urlopen(asked).status)
                 except PolicyDenied as denied:
                     answers.append(denied.rule)
-        assert answers == [200, "model.use default"]
+        assert answers == [200, "model.use default", "model.use default"]
         assert len(provider.requests) == 1
     assert [one for one in checks(run) if one[0] == "model.use"] == [
-        ("model.use", "openai/gpt-4o-mini", "allow"), ("model.use", "openai/gpt-5", "deny"),
+        ("model.use", "openai/gpt-4o-mini", "allow"), *[("model.use", "openai/gpt-5", "deny")] * 2,
     ]  # fmt: skip
 
 
