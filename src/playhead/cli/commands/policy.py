@@ -116,8 +116,8 @@ def _explain(policy: Rules, args: argparse.Namespace, out: Output) -> int:
     if not args.resource and args.capability in KNOWN:
         asked = f"playhead policy explain {args.capability} {_RESOURCES[args.capability]}"
         raise UsageError(f"{args.capability} on what?", hint=f"Name the resource: `{asked}`.")
-    asked = [(args.capability, args.resource), *_asked_too(args.capability, args.resource)]
-    decisions = [(capability, resource, decide(policy, capability, resource)) for capability, resource in asked]
+    questions = [(args.capability, args.resource), *_asked_too(args.capability, args.resource)]
+    decisions = [(capability, resource, decide(policy, capability, resource)) for capability, resource in questions]
     whole = next((one for *_, one in decisions if one.decision != "allow"), decisions[0][2])
     known = [*KNOWN, *policy.capabilities]
     meant = [] if args.capability in known else difflib.get_close_matches(args.capability, known, 1, _ALIKE)
