@@ -80,6 +80,7 @@ INDEX_WAIT_S: Final = 30.0  # for another process that updates the index
 GIT_TIMEOUT_S: Final = 5.0
 GIT_DIFF_BYTES_MAX: Final = 64 * 1024 * 1024  # a larger working-tree diff is left out, and run.started says so
 GIT_NEW_FILE_BYTES_MAX: Final = 1024 * 1024  # of a file that git does not know, in the diff; a larger one is named
+GIT_UNTRACKED_BYTES_MAX: Final = 4 * 1024 * 1024  # of names in folders that git does not know, to see which are gone
 GIT_COMMITS_MAX: Final = 1000
 GIT_COMPLAINT_BYTES_MAX: Final = 8 * 1024  # of what git says on stderr; the first line becomes the problem
 

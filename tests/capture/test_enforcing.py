@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.request
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,22 @@ def test_a_thread_is_held_to_the_policy_too() -> None:
     assert sorted(os.listdir(".")) == [".playhead", FILE]
 
 
+def test_what_a_thread_calls_at_its_end_is_held_to_the_policy_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: save_plainly("hook"))
+    rule('[capabilities."fs.write"]\nallow = ["out/**"]\n')
+    with playhead.record("r") as run, ThreadPoolExecutor(1) as pool:
+        begins = threading.Event()
+        pool.submit(begins.wait).add_done_callback(lambda _: save_plainly("callback"))
+        begins.set()
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+    assert not os.path.exists("callback")
+    assert not os.path.exists("hook")
+    denied = {os.path.basename(resource) for _, resource, decision in checks(run) if decision == "deny"}
+    assert denied == {"callback", "hook"}
+
+
 def test_a_denial_passes_between_processes_as_the_error_of_the_system_that_it_is() -> None:
     rule('[capabilities."fs.write"]\nallow = []\n')
     with playhead.record("r"), pytest.raises(EffectDenied) as denied:
@@ -184,19 +201,19 @@ def test_a_request_and_the_model_in_it_are_decided_before_they_leave() -> None:
         )
         with playhead.record("r") as run:
             answers = []
-            for model in ("gpt-4o-mini", "gpt-5"):
+            for model, path in (("gpt-4o-mini", "completions"), ("gpt-5", "completions"), ("gpt-5", "%63ompletions")):
                 body = b'{"model": "%b", "messages": [{"role": "user", "content": "hi"}]}' % model.encode()
                 asked = urllib.request.Request(
-                    f"{provider.base_url}/chat/completions", body, {"content-type": "application/json"}
+                    f"{provider.base_url}/chat/{path}", body, {"content-type": "application/json"}
                 )
                 try:
                     answers.append(urllib.request.urlopen(asked).status)
                 except PolicyDenied as denied:
                     answers.append(denied.rule)
-        assert answers == [200, "model.use default"]
+        assert answers == [200, "model.use default", "model.use default"]
         assert len(provider.requests) == 1
     assert [one for one in checks(run) if one[0] == "model.use"] == [
-        ("model.use", "openai/gpt-4o-mini", "allow"), ("model.use", "openai/gpt-5", "deny"),
+        ("model.use", "openai/gpt-4o-mini", "allow"), *[("model.use", "openai/gpt-5", "deny")] * 2,
     ]  # fmt: skip
 
 

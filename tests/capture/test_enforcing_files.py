@@ -11,6 +11,7 @@ import logging.handlers
 import mmap
 import os
 import posix
+import readline
 import shutil
 import socket
 import sqlite3
@@ -232,6 +233,14 @@ def _linked_to_nothing() -> None:
     os.link("out/nowhere", "new", follow_symlinks=False)
 
 
+def _history_at_home() -> None:
+    home, os.environ["HOME"] = os.environ.get("HOME", ""), os.getcwd()
+    try:
+        readline.write_history_file()
+    finally:
+        os.environ["HOME"] = home
+
+
 WAYS: dict[str, Callable[[], Any]] = {
     # Links and `..`.
     "through a link and back": lambda: open("out/away/../new", "w").close(),
@@ -328,6 +337,9 @@ WAYS: dict[str, Callable[[], Any]] = {
     "copytree": lambda: shutil.copytree("out/empty", "new"),
     "touch": lambda: Path("top").touch(),
     "a socket's name": _bound,
+    "a history": lambda: readline.write_history_file("new"),
+    "a history that goes on": lambda: readline.append_history_file(0, "top"),
+    "the history at home": _history_at_home,
     "another letter case": lambda: open("out/.ENV", "w").close(),
 }  # fmt: skip
 
@@ -350,6 +362,33 @@ def test_nothing_slips_through(way: str) -> None:
     assert [event.data["decision"] for event in playhead.load(run.id).events() if event.kind == "policy.checked"][
         -1
     ] == "deny"
+
+
+class _Changing(os.PathLike[str]):
+    """A path that is another one each time that it is asked for."""
+
+    def __init__(self) -> None:
+        self._names = iter(["out/first", "second", "third"])
+
+    def __fspath__(self) -> str:
+        return next(self._names)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: os.mkfifo(path),  # as it is while the run is open
+        lambda path: os.mkfifo(path=path),
+        lambda path: readline.write_history_file(path),
+    ],
+    ids=["mkfifo", "mkfifo by name", "a history"],
+)
+def test_what_is_done_is_done_under_the_name_that_was_judged(make: Callable[[Any], Any]) -> None:
+    with playhead.record("r"):
+        make(_Changing())
+    assert os.path.lexists("out/first")
+    assert not os.path.lexists("second")
 
 
 @pytest.mark.usefixtures("place")

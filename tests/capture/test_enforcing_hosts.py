@@ -31,13 +31,27 @@ def rule(*allowed: str) -> None:
         lambda: socket.gethostbyname_ex("evil.invalid"),
         lambda: socket.getaddrinfo("evil.invalid", None),
         lambda: socket.getaddrinfo(b"evil.invalid", "http"),
+        lambda: socket.gethostbyaddr("evil.invalid"),
     ],
-    ids=["gethostbyname", "gethostbyname_ex", "without a port", "with one"],
+    ids=["gethostbyname", "gethostbyname_ex", "without a port", "with one", "gethostbyaddr"],
 )
 def test_a_host_is_not_looked_up_that_is_not_allowed(look: Callable[[], Any]) -> None:
     rule("good.invalid")
     with playhead.record("r"), pytest.raises(EffectDenied, match=r"evil\.invalid"):
         look()
+
+
+def test_the_network_is_not_asked_what_an_address_is_called_that_is_not_allowed() -> None:
+    rule("good.invalid")
+    with playhead.record("r"):
+        for look in (lambda: socket.gethostbyaddr("192.0.2.1"), lambda: socket.getnameinfo(("192.0.2.1", 80), 0)):
+            with pytest.raises(EffectDenied, match=r"192\.0\.2\.1"):
+                look()
+        assert socket.getfqdn("192.0.2.1") == "192.0.2.1"
+        assert socket.getnameinfo(("192.0.2.1", 80), socket.NI_NUMERICHOST)[0] == "192.0.2.1"
+        for look in (lambda: socket.gethostbyaddr("127.0.0.1"), lambda: socket.getnameinfo(("127.0.0.1", 80), 0)):
+            with contextlib.suppress(socket.herror, socket.gaierror):  # not every machine knows its own name
+                look()
 
 
 @pytest.mark.parametrize("allowed", ["good.invalid", "good.invalid:9", "*.invalid:*"])

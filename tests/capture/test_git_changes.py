@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -98,6 +99,30 @@ def test_what_differed_before_is_told_apart_from_what_the_program_did(tree: Path
     assert b"moved" not in changes.diff
     git(tree, "checkout", "-q", "a.txt")
     assert since(start).undone == ["a.txt"]
+
+
+def test_files_that_are_gone_from_a_folder_that_git_does_not_know_are_named(tree: Path) -> None:
+    for name in ("data/a", "data/b ü", "data/deep/c", "data/deep/d", "other/e", "data/kept.log"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("x")
+    (tree / ".gitignore").write_text("*.pyc\n")
+    (tree / "data" / "x.pyc").write_text("x")
+    start = now(tree)
+    assert sorted(start.untracked) == [".gitignore", "data/", "other/"]
+    (tree / "data" / "b ü").unlink()
+    (tree / "data" / "x.pyc").unlink()
+    shutil.rmtree(tree / "data" / "deep")
+    shutil.rmtree(tree / "other")
+    (tree / ".gitignore").write_text("*.pyc\n*.log\n")  # which git does not list any more, and is still there
+    assert since(start).gone == ["data/b ü", "data/deep/c", "data/deep/d", "other/"]
+
+
+def test_folders_with_too_many_files_to_remember_are_said(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "GIT_UNTRACKED_BYTES_MAX", 3)
+    (tree / "data").mkdir()
+    (tree / "data" / "a").write_text("x")
+    start = now(tree)
+    assert "too many files" in since(start).told()
 
 
 def test_what_was_renamed_is_gone_by_its_old_name(tree: Path) -> None:

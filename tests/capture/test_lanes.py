@@ -113,6 +113,29 @@ def test_what_a_pool_of_threads_goes_through_is_gone_through_in_the_lane_of_the_
     assert recorded(main) == {"a": "0.1", "b": "0.1"}
 
 
+def test_what_a_future_calls_when_it_is_done_is_done_in_the_lane_of_its_work() -> None:
+    def work() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            for number in range(2):
+                begins = threading.Event()
+                done = pool.submit(begins.wait)
+                done.add_done_callback(lambda _, number=number: act(f"callback {number}"))
+                begins.set()
+
+    assert recorded(work) == {"callback 0": "0.1", "callback 1": "0.2"}
+
+
+def test_what_is_called_for_an_error_of_a_thread_is_done_in_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda args: act(args.exc_type.__name__))
+
+    def work() -> None:
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+
+    assert recorded(work) == {"ZeroDivisionError": "0.1"}
+
+
 def test_an_initializer_of_a_pool_speaks_beside_the_numbers_of_the_agent() -> None:
     def main() -> None:
         with ThreadPoolExecutor(1, initializer=act, initargs=("first",)) as pool:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -271,6 +272,23 @@ def test_a_pool_of_processes_works_for_one_run_after_the_other() -> None:
         assert pool.submit(act, "in none").result() == "in none"
         assert recorded(lambda: list(pool.map(act, "bc", chunksize=2))) == {"b": "0.1", "c": "0.1"}
     assert [run_lanes(run) for run in playhead.runs()] == [{"b": "0.1", "c": "0.1"}, {"a": "0.1"}]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_a_future_calls_in_a_thread_of_a_pool_of_processes_is_done_in_the_lane_of_its_work() -> None:
+    reading, writing = os.pipe()
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        pool.submit(int).result()  # which starts that thread, before the run
+
+        def work() -> None:
+            called = threading.Event()
+            pool.submit(os.read, reading, 1).add_done_callback(lambda _: (act("callback"), called.set()))
+            os.write(writing, b"x")
+            called.wait(60)
+
+        assert recorded(work) == {"callback": "0.1"}
+    os.close(reading)
+    os.close(writing)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

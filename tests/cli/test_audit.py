@@ -230,6 +230,21 @@ def test_a_run_that_nobody_watched_says_that_nothing_is_known_of_it(ask, store):
     assert {(one["what"], one["severity"]) for one in found["findings"]} == {("effects", "medium"), ("reads", "info")}
 
 
+def test_what_was_denied_is_named_where_a_text_as_long_comes_again(ask, store):
+    command = f"deploy {'x' * 300}"
+    refuse = lambda *_: {"decision": "deny", "rule": "r", "reason": f"no {command}"}  # noqa: E731
+    with playhead.record("long", store=store, policy=refuse) as run:
+        for _ in range(2):
+            with pytest.raises(playhead.PolicyDenied):
+                playhead.check("process.exec", resource=command)
+    assert '"resource":{"$same":' in (run.path / "timeline.jsonl").read_text()
+    found = ask("audit", "long", "--json").json
+    assert [(one["resource"], len(one["seqs"])) for one in found["policy"]] == [(command, 2)]
+    assert [(one["target"], one["count"]) for one in found["findings"] if one["rule"] == "deny"] == [(command, 2)]
+    rows = ask("query", "SELECT resource, reason FROM policy_checks", "--json").json
+    assert rows == [{"resource": command, "reason": f"no {command}"}] * 2
+
+
 def test_python_takes_a_run_a_name_or_several(audited):
     assert playhead.audit(playhead.load(audited)).counts == playhead.audit("fix-login").counts
     assert len(playhead.audit([audited, "fix-login"]).runs) == 1
@@ -326,6 +341,14 @@ def test_sarif_has_what_the_schema_requires_and_points_to_the_line(ask, audited,
         assert re.fullmatch("[0-9a-f]{32}", result["partialFingerprints"]["playheadAudit/v1"])
     levels = {result["ruleId"]: result["level"] for result in run["results"]}
     assert (levels["undeclared"], levels["write"], levels["gap"]) == ("error", "warning", "note")
+
+
+def test_sarif_takes_no_brace_for_a_placeholder(ask, store):
+    with playhead.record("braces", store=store) as run:
+        run.record("effect.observed", {"what": "file.written", "target": "/etc/{0}", "detail": {"mode": "w"}})
+    results = ask("audit", "braces", "--format", "sarif").json["runs"][0]["results"]
+    (told,) = (one["message"]["text"] for one in results if one["ruleId"] == "write")
+    assert "/etc/{{0}}" in told
 
 
 def test_sarif_gives_addresses_that_are_ones_whatever_the_folder_is_called(ask, audited, store, tmp_path, monkeypatch):

@@ -45,6 +45,25 @@ def test_a_decision_is_explained(ask, store):
     assert (said.code, said.json["decision"], said.json["rule"]) == (1, "deny", "fs.write default")
 
 
+def test_a_command_that_pushes_is_explained_with_the_push(ask, store):
+    command = '[capabilities."process.exec"]\nallow = ["git"]\n'
+    Path(FILE).write_text(command)
+    said = ask("policy", "explain", "process.exec", "git -C x push origin")
+    assert said.code == 1
+    assert "allow  process.exec git -C x push origin" in said.out
+    assert "deny  git.push origin" in said.out
+    found = ask("policy", "explain", "process.exec", "git push origin", "--json").json
+    assert (found["decision"], found["reason"]) == ("deny", "the policy does not name git.push")
+    assert [(one["capability"], one["resource"], one["decision"]) for one in found["asked"]] == [
+        ("process.exec", "git push origin", "allow"),
+        ("git.push", "origin", "deny"),
+    ]
+    Path(FILE).write_text(f'{command}[capabilities."git.push"]\nallow = ["origin"]\n')
+    assert ask("policy", "explain", "process.exec", "git push origin").code == 0
+    assert ask("policy", "explain", "process.exec", "git push other").code == 1
+    assert len(ask("policy", "explain", "process.exec", "git status", "--json").json["asked"]) == 1
+
+
 def test_a_policy_is_tested_against_what_was_recorded(ask, store):
     run = recorded(store)
     Path("strict.toml").write_text(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from playhead._api.reading import load
+from playhead.policy.rules import FILE
 from playhead.store.files import FileStore
 
 AGENT = """
@@ -68,6 +69,29 @@ def test_a_policy_that_is_named_rules_the_program_and_what_it_starts(shell, stor
     assert not list(tmp_path.glob("*.txt"))
     missing = shell("record", "--policy", "nothing.toml", "--", "true")
     assert (missing.code, "nothing.toml" in missing.err) == (2, True)
+
+
+def test_a_policy_holds_in_what_is_recorded_inside_of_what_it_rules(shell, store, tmp_path):
+    every = 'mode = "enforce"\n[capabilities."process.exec"]\nallow = "*"\n[capabilities."fs.write"]\n'
+    (tmp_path / "loose").mkdir()
+    (tmp_path / "loose" / FILE).write_text(f'{every}allow = "**"\n')
+    (tmp_path / FILE).write_text(f'{every}deny = "**"\n')
+    (tmp_path / "inner.py").write_text(f"open({str(tmp_path / 'written')!r}, 'w')\n")
+    (tmp_path / "agent.py").write_text(
+        "import os, subprocess, sys\n"
+        "record = [sys.executable, '-m', 'playhead', 'record', '--quiet']\n"
+        f"program = ['--', sys.executable, {str(tmp_path / 'inner.py')!r}]\n"
+        "named = ['--policy', 'loose/playhead.policy.toml']\n"
+        "for options, place in ((), 'loose'), (named, '.'), (named[:1] + ['playhead.policy.toml'], '.'):\n"
+        "    print(subprocess.run([*record, *options, *program], cwd=place).returncode)\n"
+        "elsewhere = {**os.environ, 'PLAYHEAD_DIR': 'elsewhere'}\n"
+        "print(subprocess.run([*record, *program], env=elsewhere).returncode)\n"
+    )
+    said = shell("record", "--quiet", "--", sys.executable, "agent.py")
+    assert said.out.split() == ["1", "2", "1", "1"], said.err
+    assert not (tmp_path / "written").exists()
+    assert "cannot be in force here" in said.err
+    assert "in which this was started, cannot be read" in said.err
 
 
 def test_with_json_the_summary_is_json_on_stderr_and_stdout_stays_the_programs(shell, store, tmp_path):

@@ -89,6 +89,15 @@ def test_one_run_is_added_up_by_itself_and_says_what_a_playback_of_it_saves(ask,
     assert whole["total"]["models"]["cost"] == pytest.approx(6.4)
 
 
+def test_providers_are_told_in_one_order_of_one_run_and_of_several(ask, store):
+    with playhead.record("two", store=store):
+        for provider in ("openai", "anthropic", "openai"):
+            with playhead.model_call(provider=provider, model="m"):
+                pass
+    for which in (["two"], ["--name", "two"]):
+        assert ask("stats", *which, "--json").json["total"]["models"]["providers"] == ["anthropic", "openai"]
+
+
 def test_what_cannot_be_played_back_saves_nothing(ask, store):
     assert "saves" in ask("stats", "second").out
     assert ask("invalidate", "second", "--why", "wrong").code == 0

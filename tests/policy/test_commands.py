@@ -55,6 +55,8 @@ def test_a_command_is_that_of_the_search_path_and_not_of_its_name(tmp_path: Path
         ["flock", "lock", "rm", "x"],
         ["watch", "-n", "1", "rm", "x"],
         ["uv", "run", "--with", "x", "rm", "x"],
+        ["playhead", "record", "--name", "ls", "--", "rm", "x"],
+        ["python", "-m", "playhead", "record", "rm", "x"],
     ],
 )
 def test_what_is_forbidden_by_one_word_is_so_with_any_arguments_and_inside_others(argv: list[str]) -> None:
@@ -118,6 +120,7 @@ def test_a_path_is_in_the_folder_of_the_policy(tmp_path: Path, monkeypatch: pyte
         (["sudo", "-u", "root", "python3", "x.py"], "sudo"),
         (["su", "-c", "python3 x.py"], "su"),
         (["uv", "run", "python3", "-I", "x.py"], "-I"),
+        (["playhead", "record", "--", "python3", "-I", "x.py"], "-I"),
         (["python3", "x.py", "-I"], None),
         (["python3", "-c", "-I"], None),
         (["python3", "-X", "I", "x.py"], None),

@@ -57,9 +57,8 @@ def comparable(found: Metrics) -> dict[str, Any]:
     for group in [document["total"], *document["groups"]]:
         models = group.get("models", {"saved": {"unpriced": []}})
         for told in (models, models["saved"]):
-            for name in ("providers", "unpriced"):
-                if name in told:
-                    told[name] = sorted(told[name])
+            if "unpriced" in told:
+                told["unpriced"] = sorted(told["unpriced"])
     document["unpriced"] = sorted(document["unpriced"])
     document["groups"].sort(key=lambda group: (group["name"] is None, group["name"] or ""))
     return document

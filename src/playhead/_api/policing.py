@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playhead import settings as settings_module
 from playhead._api.reading import Run
+from playhead.capture import enforcing
 from playhead.errors import NotComparable, PlayheadError, UsageError
 from playhead.event.envelope import Event
 from playhead.policy import rules
@@ -36,14 +37,23 @@ def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:
     """Say of each run what a policy would have denied."""
     for run in runs:
         try:
-            events = list(run.events())
+            events, is_its_own = list(run.events()), _is_its_own(run, policy)
             if "cost" in policy.limits:
                 sold = price_list_of(run.store)
-                yield backtest(policy, run.id, events, _costs(sold, events), sold.knows)
+                yield backtest(policy, run.id, events, _costs(sold, events), sold.knows, is_its_own=is_its_own)
             else:
-                yield backtest(policy, run.id, events)
+                yield backtest(policy, run.id, events, is_its_own=is_its_own)
         except PlayheadError as problem:
             raise NotComparable(f"{run.id} cannot be read to its end: {problem.message}") from problem
+
+
+def _is_its_own(run: Run, policy: Rules) -> bool:
+    """Say whether a run was recorded under a policy that says the same, enforced or not."""
+    try:
+        found = enforcing.kept(run.store, run.id)
+    except PlayheadError:
+        return False  # it is not as it was
+    return found is not None and (found.capabilities, found.limits) == (policy.capabilities, policy.limits)
 
 
 def doubts(policy: Rules) -> list[str]:

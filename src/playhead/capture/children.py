@@ -127,6 +127,11 @@ def passing_on() -> bool:
     return _now is not None
 
 
+def holds() -> bool:
+    """Say whether a policy is enforced in the run that this process belongs to, and in what it starts."""
+    return _now is not None and bool(_now.held)
+
+
 def stop() -> None:
     """Pass nothing on any more, and restore what was patched."""
     global _now

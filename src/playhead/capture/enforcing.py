@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 OF_FOLDER: Literal["folder"] = "folder"  # in place of a policy that is given
 Given = Rules | None | Literal["folder"]
 
-_LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname")
 _COUNTS = ("input", "output", "cached", "reasoning")  # of tokens
 _PORTS = {"http": 80, "https": 443}  # what may stand for them in a lookup
 
@@ -163,8 +162,7 @@ def kept(store: Store, run: str) -> Rules | None:
 
 def refuse_uncaptured(recording: Recording) -> None:
     """Raise where a policy is to be enforced in a run that sees nothing of what its program does."""
-    policy = policy_of(recording)
-    if policy is not None and policy.mode == "enforce":
+    if (policy := policy_of(recording)) is not None and policy.mode == "enforce":
         said = "its policy is to be enforced, and with capture=False nobody sees what to ask about"
         raise PolicyDenied(said, capability="run.start", rule="uncaptured", reason=said)
 
@@ -223,8 +221,7 @@ def tool(where: Scope, name: str) -> None:
     """Ask before a tool is called."""
     enforcer = _of.get(where.recording)
     if enforcer is not None:
-        decision = enforcer.decide_call("tool.call", name, "tool_calls")
-        _hold(where, enforcer, "tool.call", name, decision)
+        _hold(where, enforcer, "tool.call", name, enforcer.decide_call("tool.call", name, "tool_calls"))
 
 
 def model(where: Scope | None, provider: str | None, name: str | None) -> None:
@@ -237,8 +234,7 @@ def model(where: Scope | None, provider: str | None, name: str | None) -> None:
 
 def answered(recording: Recording, provider: str | None, names: Sequence[str | None], usage: Any) -> None:
     """Take in what a model used; the first of its names that has a price counts."""
-    enforcer = _of.get(recording)
-    if enforcer is not None and usage:
+    if usage and (enforcer := _of.get(recording)) is not None:
         enforcer.used(provider, names, usage)
 
 
@@ -355,8 +351,8 @@ def _install() -> None:
 
     if not _listens:
         _listens = True
-        for event in _LOOKUPS:
-            audit.listen(event, _looked_up)
+        for looks in _LOOKUPS:
+            audit.listen(*looks)
         lookups.install(socket)
 
 
@@ -365,18 +361,28 @@ def uninstall() -> None:
     global _listens
     if _listens:
         _listens = False
-        for event in _LOOKUPS:
-            audit.unlisten(event, _looked_up)
+        for looks in _LOOKUPS:
+            audit.unlisten(*looks)
 
 
 def _looked_up(args: tuple[Any, ...]) -> None:
     lookup(args[0], args[1] if len(args) > 1 else None)
 
 
-def lookup(name: Any, port: Any) -> None:
+def _named(args: tuple[Any, ...]) -> None:
+    """Ask before it is found out what an address is called, which somebody else is asked for."""
+    if not lookups.is_numeric():
+        lookup(args[0][0] if isinstance(args[0], tuple) else args[0], None, names_it=True)
+
+
+_LOOKUPS = [(event, _looked_up) for event in ("socket.getaddrinfo", "socket.gethostbyname")]
+_LOOKUPS += [(event, _named) for event in ("socket.gethostbyaddr", "socket.getnameinfo")]
+
+
+def lookup(name: Any, port: Any, *, names_it: bool = False) -> None:
     """Ask before it is found out where a host is, which somebody wants to connect to, or the network to tell.
 
-    To listen at an address of this machine, or to know it, nobody is asked.
+    To listen at an address of this machine, or to know it, nobody is asked. `names_it`: an address is to be named.
     """
     where = scope.live()
     enforcer = None if where is None else _of.get(where.recording)
@@ -384,7 +390,8 @@ def lookup(name: Any, port: Any) -> None:
         return
     host = hosts.host_of(os.fsdecode(name))
     is_address = hosts.address_of(host.name) is not None
-    if not host.name or ((is_address or hosts.is_here(host.name)) and (not port or lookups.to_listen())):
+    is_known = hosts.LOCALHOST in hosts.reached(host.name) if is_address and names_it else is_address
+    if not host.name or ((is_known or hosts.is_here(host.name)) and (not port or lookups.to_listen())):
         return
     number = int(port) if isinstance(port, int) or str(port).isdecimal() else _PORTS.get(str(port))
     asked = str(host._replace(port=number or None))

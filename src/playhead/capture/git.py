@@ -49,6 +49,7 @@ class GitState:
     untracked: list[str] = field(default_factory=list)
     diff: bytes | None = None
     diff_omitted: int | None = None
+    inside: bytes | None = field(default=b"", compare=False)  # names in such folders; None where they are too many
     taken_ns: int = field(default=0, compare=False)  # when, on the clock by which the file system dates files
 
     def facts(self) -> dict[str, Any]:
@@ -105,6 +106,8 @@ class Commits(NamedTuple):
 
 def snapshot(cwd: Path, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude: Path | None = None) -> Snapshot:
     """Describe the working tree that holds cwd: two git processes when it is clean, three when it is dirty.
+
+    One more where it has folders that git does not know.
 
     `exclude` names a folder (the store) whose files are no part of the answer.
     """
@@ -264,13 +267,22 @@ def status(cwd: Path, pathspec: list[str], deadline: float, *, every_file: bool 
 def _state(cwd: Path, root: Path, remote: str | None, pathspec: list[str], deadline: float) -> GitState:
     found = status(cwd, pathspec, deadline)
     commit, branch, untracked, changed = found
-    taken = _file_clock_ns()
+    taken, inside = _file_clock_ns(), _inside(root, untracked, pathspec, deadline)
     if changed is None:
-        return GitState(commit, branch, False, root, remote, untracked, taken_ns=taken)
+        return GitState(commit, branch, False, root, remote, untracked, inside=inside, taken_ns=taken)
     limit = _limits.GIT_DIFF_BYTES_MAX
     diff = run(["diff", str(found.base()), *PATCH_FLAGS, *pathspec], cwd, deadline, keep_bytes_max=limit)
     kept, omitted = (diff.kept or None, None) if diff.complete else (None, diff.size)
-    return GitState(commit, branch, True, root, remote, untracked, kept, omitted, taken)
+    return GitState(commit, branch, True, root, remote, untracked, kept, omitted, inside, taken)
+
+
+def _inside(root: Path, untracked: list[str], pathspec: list[str], deadline: float) -> bytes | None:
+    """Return the names of what is in folders that git does not know, as it lists them."""
+    if not any(name.endswith("/") for name in untracked):
+        return b""
+    flags, limit = ["--others", "--exclude-standard", "-z"], _limits.GIT_UNTRACKED_BYTES_MAX
+    listed = run(["ls-files", *flags, *pathspec], root, deadline, keep_bytes_max=limit)
+    return listed.kept if listed.complete else None
 
 
 def _file_clock_ns() -> int:

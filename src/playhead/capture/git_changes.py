@@ -85,6 +85,8 @@ def since(start: GitState, timeout_s: float = _limits.GIT_TIMEOUT_S, *, exclude:
         return Changes(problem=str(failure))
     new, altered, gone = _unknown(start, end)
     gone = sorted({*gone, *tracked.pop("gone", ())})
+    if start.inside is None:
+        tracked.setdefault("problem", "folders that it does not know hold too many files to see which are gone")
     room = _limits.GIT_DIFF_BYTES_MAX - len(diff)
     files = [name for name in sorted({*new, *altered}) if not name.endswith("/")]
     added = git_untracked.added(start.root, files, room, deadline)
@@ -130,7 +132,11 @@ def _unknown(start: GitState, end: Status) -> tuple[list[str], list[str], list[s
     new = sorted(set(end.untracked) - known)
     altered = sorted(name for name in known if _changed_ns(start.root / name) >= start.taken_ns)
     there = {*end.untracked, *(name[: at + 1] for name in known for at in range(len(name)) if name[at] == "/")}
-    return new, altered, sorted(were - there)
+    gone = were - there
+    whole = tuple(name for name in gone if name.endswith("/"))
+    inside = {os.fsdecode(name) for name in (start.inside or b"").split(b"\0") if name} - were - there
+    gone |= {name for name in inside if not name.startswith(whole) and not os.path.lexists(start.root / name)}
+    return new, altered, sorted(gone)
 
 
 def _changed_ns(path: Path) -> int:

@@ -139,8 +139,6 @@ class Start:
 
     def hand_in(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Do the work in its lane, and leave it to the future that gets its result to tell when it has ended."""
-        if self.child is None or on_end is None:
-            return self.within(function, *args, **kwargs)
         try:
             result = self.within(function, *args, **kwargs)
         except BaseException as error:
@@ -313,6 +311,9 @@ def _start(original: Any) -> Any:
             begun.run(run)
 
         self.run = in_lane  # type: ignore[method-assign]
+        hook = self.__dict__.get("_invoke_excepthook")
+        if hook is not None:  # is called when `run` has ended, for what that raised
+            self.__dict__["_invoke_excepthook"] = functools.partial(begun.within, hook)
         try:
             original(self)
         except BaseException:

@@ -58,7 +58,11 @@ def _set(original: Any) -> Any:
                 self._done_callbacks = waiting
                 raise
         self._done_callbacks = waiting
-        _call(self, [callback for callback in waiting if not _is_loops(callback)])
+        others = [callback for callback in waiting if not _is_loops(callback)]
+        if ending is None:
+            _call(self, others)
+        else:
+            ending[0].within(_call, self, others)  # the worker of a pool belongs to nobody between two pieces of work
 
     return set_outcome
 

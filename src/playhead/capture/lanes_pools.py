@@ -292,7 +292,8 @@ def _process_result_item(original: Any) -> Any:
 
         def settle() -> Any:
             _end(item, result_item)
-            return original(self, result_item)
+            # In the lane of the work: it may be awaited with a callback, and this thread is the pool's.
+            return begun[0].within(original, self, result_item) if begun else original(self, result_item)
 
         def settle_later() -> None:
             settle()

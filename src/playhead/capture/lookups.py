@@ -19,12 +19,14 @@ from playhead.capture.patches import Patches
 from playhead.policy import hosts
 
 _PASSIVE = 1  # AI_PASSIVE, everywhere
+_NUMERIC = 1 if sys.platform == "linux" else 2  # NI_NUMERICHOST
 
 
 class _Asked(threading.local):
-    """Whether a thread looks up an address to listen at, right now."""
+    """Whether a thread looks up an address to listen at, right now, or one that is only to be written as a number."""
 
     to_listen = False
+    numeric = False
 
 
 _asked = _Asked()
@@ -41,6 +43,7 @@ def install(socket: ModuleType) -> None:
         _patches.replace(socket, "getaddrinfo", _remembering)
         _patches.replace(socket, "gethostbyname", _remembering_one)
         _patches.replace(socket, "gethostbyname_ex", _remembering_one)
+        _patches.replace(socket, "getnameinfo", _naming)
 
 
 def of_uvloop(uvloop: ModuleType) -> None:
@@ -51,6 +54,11 @@ def of_uvloop(uvloop: ModuleType) -> None:
 def to_listen() -> bool:
     """Say whether an address is looked up to listen at it, in this thread."""
     return _asked.to_listen
+
+
+def is_numeric() -> bool:
+    """Say whether an address is only to be written as a number, in this thread: then nobody is asked for its name."""
+    return _asked.numeric
 
 
 def uninstall() -> None:
@@ -115,6 +123,19 @@ def _remembering_one(original: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return gethostbyname
+
+
+def _naming(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def getnameinfo(*given: Any) -> Any:
+        flags = given[1] if len(given) > 1 else 0
+        before, _asked.numeric = _asked.numeric, isinstance(flags, int) and bool(flags & _NUMERIC)
+        try:
+            return original(*given)
+        finally:
+            _asked.numeric = before
+
+    return getnameinfo
 
 
 def _remember(host: Any, addresses: Iterable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tell of what Python has no audit event for, or does not tell all of: pipes, devices, folders, attached databases.
+"""Tell of what Python has no audit event for, or does not tell all of: pipes, devices, folders, databases, histories.
 
 Each is told by an event of our own, in the thread that does it and right before it is done, as Python's are.
 """
@@ -32,12 +32,16 @@ _asked = _Asked()
 _always = Patches()
 _ruled = Patches()  # where a policy has to be asked
 _modules: AfterImport | None = None
+_readline: AfterImport | None = None
 
 
 def install() -> None:
-    """Tell of pipes and devices."""
+    """Tell of pipes, devices and what `readline` writes."""
+    global _readline
     _replace(_always, "mkfifo", _making)
     _replace(_always, "mknod", _making)
+    _readline = AfterImport({"readline": _keeping_histories})
+    _readline.install()
 
 
 def install_for_policy() -> None:
@@ -54,11 +58,12 @@ def install_for_policy() -> None:
 
 def uninstall() -> None:
     """Tell of nothing any more."""
-    global _modules
+    global _modules, _readline
+    for watch in (_modules, _readline):
+        if watch is not None:
+            watch.uninstall()
+    _modules = _readline = None
     _always.restore()
-    if _modules is not None:
-        _modules.uninstall()
-        _modules = None
     _ruled.restore()
 
 
@@ -90,6 +95,8 @@ def _making(original: Any) -> Any:
     def make(*args: Any, **options: Any) -> Any:
         path = args[0] if args else options.get("path")
         if isinstance(path, (str, bytes, os.PathLike)):  # else it is refused
+            path = os.fspath(path)  # once: it is made under the name that was told
+            args, options = ((path, *args[1:]), options) if args else (args, {**options, "path": path})
             mode = args[1] if len(args) > 1 else options.get("mode", 0)
             sort = stat.S_IFIFO if original.__name__ == "mkfifo" else mode & 0o170000 if type(mode) is int else 0
             folder = options.get("dir_fd")
@@ -130,6 +137,32 @@ def _spawning(original: Any) -> Any:
             _asked.search = before
 
     return spawn
+
+
+def _keeping_histories(readline: Any) -> None:
+    for name, at, flags in (
+        ("write_history_file", 0, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        ("append_history_file", 1, os.O_WRONLY | os.O_APPEND),
+    ):
+        if name in vars(readline):  # some are built without
+            _always.replace(readline, name, functools.partial(_writing_a_history, at, flags))
+
+
+def _writing_a_history(at: int, flags: int, original: Any) -> Any:
+    """Tell of the file, which C opens; without a name that is `.history` at home."""
+
+    @functools.wraps(original)
+    def write(*args: Any) -> Any:
+        name = args[at] if len(args) > at else None
+        if isinstance(name, os.PathLike):
+            name = os.fspath(name)
+            args = (*args[:at], name, *args[at + 1 :])
+        path = os.path.join(os.path.expanduser("~"), ".history") if name is None else name
+        if isinstance(path, (str, bytes)):  # else it is refused
+            sys.audit(OPENED, os.path.abspath(path), None, flags)
+        return original(*args)
+
+    return write
 
 
 def dbm(module: str, filename: Any, flag: Any = "r", *_: Any) -> None:

@@ -70,8 +70,8 @@ def _result(one: Finding, run: AuditedRun, number: int) -> dict[str, Any]:
 
 
 def _message(told: str) -> dict[str, str]:
-    """Return a text in which nothing is a link, which `[…](…)` is in SARIF, in plain text too."""
-    return {"text": told.replace("](", "] (")}
+    """Return a text in which nothing is a link or a placeholder, as `[…](…)` and `{0}` are in SARIF."""
+    return {"text": told.replace("](", "] (").replace("{", "{{").replace("}", "}}")}
 
 
 def _uri(run: AuditedRun) -> str:

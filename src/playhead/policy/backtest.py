@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from playhead.event.envelope import Event
+from playhead.event.plain import restore
 from playhead.policy import hosts
 from playhead.policy.capabilities import needed
 from playhead.policy.paths import Touch
@@ -20,7 +22,8 @@ class Asked(NamedTuple):
     seq: int  # of the decision that was recorded about it; else its own
     capability: str
     names: list[str]  # of what it was done to; a host may have several
-    touch: Touch | None = None  # of a file: what was done to the path
+    touch: Touch | None = None  # of a file: its name is all that is known of it now
+    decided: Decision | None = None  # what the policy of the run said
 
 
 @dataclass
@@ -32,22 +35,28 @@ class Backtest:
     denied: list[dict[str, Any]] = field(default_factory=list)  # seq, capability, resource, decision, rule, reason
 
 
-def _asked(event: Event, requests: _Requests) -> Iterator[Asked]:
+def _asked(event: Event, requests: _Requests, decided: _Decided) -> Iterator[Asked]:
     """Yield what an event says was done that needs a capability, or was kept from being done."""
     data = event.data
     if event.kind == "tool.called" and isinstance(data.get("name"), str):
-        yield Asked(event.seq, "tool.call", [data["name"]])
+        yield decided.about(event, "tool.call", [data["name"]])
     elif event.kind == "model.invoked":
-        yield Asked(event.seq, "model.use", [f"{data.get('provider') or '?'}/{data.get('model') or '?'}"])
-    elif event.kind == "policy.checked" and not _is_told_by_another(data):
-        yield Asked(event.seq, str(data.get("capability")), [str(data.get("resource") or "")])
+        yield decided.about(event, "model.use", [f"{data.get('provider') or '?'}/{data.get('model') or '?'}"])
     elif event.kind == "effect.observed":
-        what, target = str(data.get("what")), str(data.get("target"))
-        names = requests.around(event) if what == "socket.connected" else []
-        for need in needed(what, target, data.get("detail"), names):
-            yield Asked(event.seq, need.capability, need.names, need.touch)
+        what, target, detail = str(data.get("what")), _text(data.get("target")), restore(data.get("detail"))
+        known = detail.get("names") if isinstance(detail, dict) and what == "socket.connected" else None
+        near = requests.around(event) if what == "socket.connected" else []
+        for need in needed(what, target, detail, map(str, known or ())):
+            names = [*need.names, *(name for name in near if name not in need.names)]
+            touch: Touch | None = need.touch and ("unknown" if need.touch == "unknown" else "recorded")
+            yield decided.about(event, need.capability, names, touch)
     if (url := _url(event)) is not None:
-        yield Asked(event.seq, "net.connect", [str(hosts.host_of(url))])
+        yield decided.about(event, "net.connect", [str(hosts.host_of(url))])
+
+
+def _text(value: Any) -> str:
+    """Return a name as the program has it, also where it is not UTF-8."""
+    return str(restore(value))
 
 
 def _is_told_by_another(checked: Mapping[str, Any]) -> bool:
@@ -58,21 +67,54 @@ def _is_told_by_another(checked: Mapping[str, Any]) -> bool:
 
 
 class _Decided:
-    """The decisions of a policy about what has an event of its own: an audit and a timeline point to the decision."""
+    """What the policy of a run decided about what it did: an audit and a timeline point to the decision."""
 
     def __init__(self) -> None:
-        self._seqs: dict[tuple[str, str | None, str, str], list[int]] = {}
+        self._open: dict[tuple[str, str, str], list[Event]] = {}  # by lane, capability and resource
+        self._last: dict[tuple[str, str, str], Event] = {}
 
-    def take(self, event: Event) -> None:
-        """Take in a decision."""
-        if event.kind == "policy.checked" and _is_told_by_another(event.data):
-            about = str(event.data.get("capability")), str(event.data.get("resource") or "")
-            self._seqs.setdefault((event.lane, event.parent, *about), []).append(event.seq)
+    def take(self, event: Event) -> Iterator[Asked]:
+        """Take in a decision; yield it where what it was about has no event."""
+        if event.kind != "policy.checked":
+            return
+        if _is_told_by_another(event.data):
+            about = event.lane, str(event.data.get("capability")), _text(event.data.get("resource") or "")
+            self._open.setdefault(about, []).append(event)
+            self._last[about] = event
+        else:
+            yield _of_decision(event)
 
-    def seq_of(self, event: Event, asked: Asked) -> int:
-        """Return the decision about what an event says was done: the last one there; not each that is alike is kept."""
-        seqs = self._seqs.get((event.lane, event.parent, asked.capability, asked.names[0]))
-        return seqs.pop() if seqs else asked.seq
+    def about(self, event: Event, capability: str, names: list[str], touch: Touch | None = None) -> Asked:
+        """Return what an event says was done, with the decision about it: the last one there.
+
+        Not each that is alike is kept: of those that are not, the last that was is the answer.
+        """
+        about = event.lane, capability, names[0]
+        decisions = self._open.get(about)
+        decision = decisions.pop() if decisions else None
+        seq = event.seq if decision is None else decision.seq
+        return Asked(seq, capability, names, touch, _decision_of(decision or self._last.get(about)))
+
+    def lookups(self) -> Iterator[Asked]:
+        """Yield what nothing came after: to look a host up is no event, and is asked about as a connection is."""
+        for (_, capability, _), decisions in self._open.items():
+            if capability == "net.connect":
+                yield from map(_of_decision, decisions)
+
+
+def _of_decision(event: Event) -> Asked:
+    capability, resource = str(event.data.get("capability")), _text(event.data.get("resource") or "")
+    touch: Touch | None = None
+    if capability.startswith("fs."):
+        by_agent = event.data.get("asked") == "agent" or event.data.get("by") != "policy"
+        touch = "recorded" if by_agent or os.path.isabs(resource) else "unknown"
+    return Asked(event.seq, capability, [resource], touch, _decision_of(event))
+
+
+def _decision_of(event: Event | None) -> Decision | None:
+    if event is None or event.data.get("by") != "policy":
+        return None
+    return Decision(*(event.data.get(name) for name in Decision._fields))  # type: ignore[arg-type]
 
 
 class _Requests:
@@ -109,30 +151,29 @@ def backtest(
     events: Iterable[Event],
     costs: Mapping[int, float] | None = None,
     priced: Callable[[str], bool] | None = None,
+    *,
+    is_its_own: bool = False,
 ) -> Backtest:
     """Say what a policy would have denied in a run.
 
     `costs` are those of the answers of models, by their seq; `priced` says whether it is known what a model costs.
-    A connection is known by its address: it counts as one to the host that was asked next to it. Limits are held
-    against what the run used until then; under a policy that is enforced a call that is denied is not made.
+    Where the policy `is_its_own`, what was recorded of it is the answer. Another one is asked about the names that
+    were recorded, and not about the files of today. A connection counts as one to the names that were looked up, and
+    to the host that was asked next to it. Limits are held against what the run used until then; under a policy that
+    is enforced a call that is denied is not made.
     """
     found = Backtest(run)
     spent = Spent()
     events = list(events)
-    requests, decided = _Requests(events), _Decided()
+    asked = _by_event(events)
     for event in events:
         spent.seconds = max(0.0, (event.elapsed_us - events[0].elapsed_us) / 1e6)
         is_made = True
-        decided.take(event)
-        for one in _asked(event, requests):
+        for one in asked.get(event.seq, ()):
             found.asked += 1
-            seq = decided.seq_of(event, one)
-            free = one.capability != "model.use" or priced is None or priced(one.names[0])
-            decision = decide(rules, one.capability, one.names[0], spent=spent, touch=one.touch, unpriced=not free)
-            if len(one.names) > 1 and not decision.rule.startswith("limits."):
-                decision = decide_any(rules, one.capability, one.names)
+            decision = one.decided if is_its_own and one.decided is not None else _judged(rules, one, spent, priced)
             if decision.decision != "allow":
-                found.denied.append(_told(one._replace(seq=seq), decision))
+                found.denied.append(_told(one, decision))
                 is_made = rules.mode == "observe"
         if is_made:
             _spend(spent, event)
@@ -140,6 +181,23 @@ def backtest(
             spent.cost += costs.get(event.seq, 0.0)
     found.denied.sort(key=lambda entry: int(entry["seq"]))
     return found
+
+
+def _by_event(events: list[Event]) -> dict[int, list[Asked]]:
+    """Return what each event says was done, by its seq."""
+    requests, decided = _Requests(events), _Decided()
+    found = {event.seq: [*decided.take(event), *_asked(event, requests, decided)] for event in events}
+    for lookup in decided.lookups():
+        found[lookup.seq].append(lookup)
+    return found
+
+
+def _judged(rules: Rules, one: Asked, spent: Spent, priced: Callable[[str], bool] | None) -> Decision:
+    free = one.capability != "model.use" or priced is None or priced(one.names[0])
+    decision = decide(rules, one.capability, one.names[0], spent=spent, touch=one.touch, unpriced=not free)
+    if len(one.names) > 1 and not decision.rule.startswith("limits."):
+        return decide_any(rules, one.capability, one.names)
+    return decision
 
 
 def _spend(spent: Spent, event: Event) -> None:

@@ -157,6 +157,9 @@ def _started_by(command: Command) -> Iterator[Command]:
         yield from _first_program(argv[1:], bare)
     elif name in _RUNNERS and "run" in argv:
         yield from _first_program(argv[argv.index("run") + 1 :], bare)
+    elif "record" in argv and (name == "playhead" or argv[1:3] == ["-m", "playhead"]):
+        rest = argv[argv.index("record") + 1 :]
+        yield from [Command(rest[rest.index("--") + 1 :], bare)] if "--" in rest else _first_program(rest, bare)
     elif name == "find":
         for at, word in enumerate(argv):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):

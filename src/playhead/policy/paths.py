@@ -15,9 +15,9 @@ from typing import Literal
 
 from playhead import _limits
 
-# What is done to a path: to what it leads to, to the name itself as when it is deleted, to the one or the other; or
-# nobody can tell which file it is.
-Touch = Literal["target", "name", "both", "unknown"]
+# What is done to a path: to what it leads to, to the name itself as when it is deleted, to the one or the other. Or
+# nobody can tell which file it is; or it was in a run that is over, of whose files the recorded name is known.
+Touch = Literal["target", "name", "both", "unknown", "recorded"]
 
 _LINKS_MAX = 40  # as many as Linux follows
 _ANY_NAME = "\0" * 255  # what no pattern means but one that means every name
@@ -29,6 +29,11 @@ def path_of(path: str, root: str, *, itself: bool = False) -> str:
     `itself` is for what is done to a link and not to what it leads to, as when it is deleted.
     """
     return names_of(path, root, itself=itself)[-1]
+
+
+def recorded_name(path: str, root: str) -> str:
+    """Return the name by which a file was recorded in a run: where its links led then is not asked of today's disk."""
+    return os.path.normpath(os.path.join(os.path.abspath(root), os.path.expanduser(path)))
 
 
 def names_of(path: str, root: str, *, itself: bool = False) -> list[str]:
@@ -95,9 +100,12 @@ def _whole(pattern: str, root: str) -> str:
 
 @functools.lru_cache(maxsize=_limits.POLICY_PATTERNS_KEPT_MAX)
 def _starts(fixed: str, any_case: bool) -> tuple[str, ...]:
-    """Return the names of what a pattern begins with: a link that is named means itself, and where it leads to."""
+    """Return the names of what a pattern begins with: a link that is named means itself, and where it leads to.
+
+    As written, too: only a name that was recorded may have a link in it where that is allowed.
+    """
     names = names_of(fixed, "/")
-    return tuple(dict.fromkeys([*(names if any_case else names[-1:]), path_of(fixed, "/", itself=True)]))
+    return tuple(dict.fromkeys([*(names if any_case else (names[0], names[-1])), path_of(fixed, "/", itself=True)]))
 
 
 def means_all_in(pattern: str, folder: str, root: str) -> bool:

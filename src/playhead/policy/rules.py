@@ -217,6 +217,9 @@ def _decide_file(
     touch = touch or ("name" if capability == "fs.delete" else "target")
     if touch == "unknown" and not _allows_all(table):
         return Decision("deny", f"{capability} unknown file", "nobody can tell which file it is")
+    if touch == "recorded":
+        name = paths.recorded_name(path, root)
+        return _hold(table, Thing(name, capability, root, names=(name,), is_folder=path.endswith("/")))
     decisions = []
     for itself in (touch == "name",) if touch != "both" else (False, True):
         names = tuple(paths.names_of(path, root, itself=itself))

@@ -11,6 +11,7 @@ processes may catch up at once, and one that is killed loses at most a batch.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sqlite3
@@ -19,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from playhead import _limits
 from playhead._ids import is_run_id
@@ -28,6 +29,9 @@ from playhead.store.disk import Disk
 from playhead.store.index_database import TABLES, Damaged, log
 from playhead.store.index_reads import loader
 from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
+
+if TYPE_CHECKING:
+    from playhead.store.reader import RunReader
 
 Progress = Callable[[int, int], None]
 
@@ -113,6 +117,14 @@ def _continues(file: BinaryIO, offset: int, tail: str) -> bool:
     expected = tail.encode("latin-1")
     file.seek(offset - len(expected))
     return file.read(len(expected)) == expected
+
+
+def _reader(root: Path, run_id: str) -> RunReader:
+    """Return what follows references in a run: most lists of runs meet none that has to be."""
+    from playhead.store.files import FileStore
+    from playhead.store.reader import RunReader
+
+    return RunReader(FileStore(root), run_id)
 
 
 def _bring_to_disk(file: BinaryIO, directory: Path | None) -> None:
@@ -244,7 +256,9 @@ class Follower:
                 self._drop_rows(run_id)
                 run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
                 file.seek(0)
-            rows = Rows(run, progress, self._envelope_matches, loader(self._root))
+            reader = functools.cache(functools.partial(_reader, self._root, run_id))
+            load, resolve = loader(self._root), lambda value: reader().readable(value)
+            rows = Rows(run, progress, self._envelope_matches, load, resolve)
             more, new = False, not run["bytes"]
             for raw, tail, length in complete_lines(file):
                 rows.add(raw, tail, length)

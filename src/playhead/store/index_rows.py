@@ -96,6 +96,7 @@ class Rows:
         progress: dict[str, Any],
         envelope_matches: EnvelopeMatches | None,
         load: Load | None = None,
+        resolve: Callable[[Any], Any] | None = None,
     ) -> None:
         self.run = run
         self.progress = progress
@@ -104,6 +105,7 @@ class Rows:
         self._id: str = run["id"]
         self._envelope_matches = envelope_matches
         self._load = load
+        self._resolve = resolve
 
     def add(self, raw: bytes | None, tail: bytes, length: int) -> None:
         """Take the next `length` bytes of the file: a whole line with its newline, or None for one too long to read."""
@@ -267,9 +269,16 @@ class Rows:
                 self.pending["calls live"].append((self._id, line["seq"], span, self._id, span))
 
     def _policy_checked(self, line: Line, data: dict[str, Any]) -> None:
-        fields = [text(data.get(field)) for field in ("capability", "resource", "decision")]
+        resource, reason = text(self._same(data.get("resource"))), text(self._same(data.get("reason")))
+        capability, decision = text(data.get("capability")), text(data.get("decision"))
         rule, mode = text(data.get("rule", "none")), text(data.get("mode", "observe"))
-        self.pending["policy_checks"].append((self._id, line["seq"], *fields, rule, text(data.get("reason")), mode))
+        self.pending["policy_checks"].append(
+            (self._id, line["seq"], capability, resource, decision, rule, reason, mode)
+        )  # fmt: skip
+
+    def _same(self, value: Any) -> Any:
+        """Return a long text that stands in an earlier line in the place of what refers to it."""
+        return value if self._resolve is None or "$same" not in mapping(value) else self._resolve(value)
 
     def _artifact_created(self, line: Line, data: dict[str, Any]) -> None:
         self._plus("artifacts", 1)

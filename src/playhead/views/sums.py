@@ -6,6 +6,7 @@ running, are counted apart.
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -126,7 +127,7 @@ class ModelSums:
     def add(self, row: ModelRow, amount: float | None, unpriced: str | None) -> None:
         """Add some calls, and what they cost."""
         if row.provider is not None and row.provider not in self.providers:
-            self.providers.append(row.provider)
+            insort(self.providers, row.provider)  # in one order, whichever way the calls come
         used, into = row.used, self.saved if row.taped else self
         into.calls += row.calls - (row.refused if row.taped else 0)
         into.tokens_in += used.tokens_in

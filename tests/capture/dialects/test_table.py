@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capture.dialects import test_anthropic, test_google, test_ollama, test_openai_chat, test_openai_responses
 
-from playhead.capture.dialects import DIALECTS, find, normalised, speaks, split
+from playhead.capture.dialects import DIALECTS, find, model_of, normalised, speaks, split
 from playhead.capture.dialects.base import Answered, Asked, Dialect, ToolAsked, ToolResult
 from playhead.event.kinds import Usage
 
@@ -49,6 +50,8 @@ BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
         ("https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google/models/g:generateContent", ("google.generate", "vertex", "generateContent")),
         ("https://europe-west1-aiplatform.googleapis.com/v1/projects/p/publishers/google/models/e:predict", ("google.generate", "vertex", "predict")),
         ("https://aiplatform.eu.rep.googleapis.com/v1/publishers/mistralai/models/m:rawPredict", ("openai.chat", "vertex", "chat")),
+        ("https://api.openai.com/v1/chat/%63ompletions", ("openai.chat", "openai", "chat")),
+        ("https://api.openai.com/v1/embeddin%67s", ("openai.embeddings", "openai", "embeddings")),
         ("HTTPS://API.OPENAI.COM:443/v1/chat/completions", ("openai.chat", "openai", "chat")),
     ],
 )  # fmt: skip
@@ -74,6 +77,21 @@ def test_the_path_tells_the_dialect_and_the_host_the_provider(url: str, expected
 )
 def test_other_requests_are_nobodys(method: str, url: str) -> None:
     assert find(method, url) is None
+
+
+def test_the_path_tells_the_model_and_what_follows_it_does_not() -> None:
+    url = "https://generativelanguage.googleapis.com/v1beta/models/g%2Dpro:generateContent?next=/models/other:x"
+    found = find("POST", url)
+    assert found is not None
+    assert model_of(found[0], url, b"{}") == "g-pro"
+
+
+def test_only_what_never_has_to_be_escaped_in_a_path_is_unescaped() -> None:
+    unreserved = f"{string.ascii_letters}{string.digits}-._~"
+    for number in range(256):
+        for escape in (f"%{number:02x}", f"%{number:02X}"):
+            expected = chr(number) if chr(number) in unreserved else escape
+            assert split(f"https://example.com/{escape}") == ("example.com", f"/{expected}")
 
 
 def test_a_body_that_cannot_be_of_the_dialect_is_another_services() -> None:

@@ -20,6 +20,7 @@ from playhead.capture.dialects.openai_responses import RESPONSES
 # The first that matches speaks.
 DIALECTS: tuple[Dialect, ...] = (CHAT, RESPONSES, MESSAGES, GENERATE, EMBEDDINGS, COMPLETIONS, OLLAMA)
 
+_ESCAPED = re.compile(r"%(?:2[DEde]|3\d|[46][1-9A-Fa-f]|[57][\dAa]|5[Ff]|7[Ee])")  # what never has to be: RFC 3986 2.3
 _ANY = re.compile("|".join(f"(?:{route})" for dialect in DIALECTS for route in dialect.routes))
 _EACH = tuple((dialect, re.compile("|".join(f"(?:{route})" for route in dialect.routes))) for dialect in DIALECTS)
 
@@ -42,14 +43,17 @@ def find(method: str, url: str) -> tuple[Dialect, str, str] | None:
 def model_of(dialect: Dialect, url: str, body: bytes | None) -> str | None:
     """Return the model that a request asks for; None where that cannot be told."""
     try:
-        asked = dialect.asked(orjson.loads(body or b"null"), url)
+        asked = dialect.asked(orjson.loads(body or b"null"), split(url)[1])
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
     return asked.model if isinstance(asked.model, str) else None
 
 
 def split(url: str) -> tuple[str, str]:
-    """Return `host[:port]` and the path of a URL, without query, fragment and slashes at the end."""
+    """Return `host[:port]` and the path of a URL, without query, fragment and slashes at the end.
+
+    In one form: `%63ompletions` is the same path as `completions` (RFC 3986 6.2.2.2).
+    """
     start = url.find("://")
     start = start + 3 if start >= 0 else 0
     for mark in "?#":
@@ -59,7 +63,12 @@ def split(url: str) -> tuple[str, str]:
     slash = url.find("/", start)
     if slash < 0:
         return url[start:], ""
-    return url[start:slash], url[slash:].rstrip("/")
+    path = url[slash:].rstrip("/")
+    return url[start:slash], _ESCAPED.sub(_unescaped, path) if "%" in path else path
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[0][1:], 16))
 
 
 def speaks(dialect: Dialect, body: Any) -> bool:

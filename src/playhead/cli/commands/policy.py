@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 from collections import Counter
 from typing import Any
 
@@ -15,7 +16,7 @@ from playhead.cli.arguments import add_run, add_shared
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import symbol
 from playhead.errors import ConfigError, UsageError
-from playhead.policy import patterns
+from playhead.policy import commands, patterns, pushes
 from playhead.policy.rules import KNOWN, Rules, decide
 from playhead.views import text
 
@@ -115,21 +116,31 @@ def _explain(policy: Rules, args: argparse.Namespace, out: Output) -> int:
     if not args.resource and args.capability in KNOWN:
         asked = f"playhead policy explain {args.capability} {_RESOURCES[args.capability]}"
         raise UsageError(f"{args.capability} on what?", hint=f"Name the resource: `{asked}`.")
-    decision = decide(policy, args.capability, args.resource)
+    questions = [(args.capability, args.resource), *_asked_too(args.capability, args.resource)]
+    decisions = [(capability, resource, decide(policy, capability, resource)) for capability, resource in questions]
+    whole = next((one for *_, one in decisions if one.decision != "allow"), decisions[0][2])
     known = [*KNOWN, *policy.capabilities]
     meant = [] if args.capability in known else difflib.get_close_matches(args.capability, known, 1, _ALIKE)
     if out.json:
-        told = {"capability": args.capability, "resource": args.resource, "mode": policy.mode, **decision._asdict()}
-        out.emit({**told, "did_you_mean": meant[0] if meant else None})
-    else:
+        told = {"capability": args.capability, "resource": args.resource, "mode": policy.mode, **whole._asdict()}
+        each = [{"capability": capability, "resource": on, **one._asdict()} for capability, on, one in decisions]
+        out.emit({**told, "asked": each, "did_you_mean": meant[0] if meant else None})
+        return 0 if whole.decision == "allow" else 1
+    for capability, resource, decision in decisions:
         sign, style = symbol(decision.decision, out)
-        out.styled((f"{sign} {decision.decision}", style), f"  {one_line(args.capability)} {one_line(args.resource)}")
+        out.styled((f"{sign} {decision.decision}", style), f"  {one_line(capability)} {one_line(resource)}")
         out.print(f"  by {one_line(decision.rule)}" + (f": {one_line(decision.reason)}" if decision.reason else ""))
-        if policy.mode == "observe" and decision.decision != "allow":
-            out.print("  mode observe: it would be recorded, and not stopped")
-        if meant:
-            out.print(f"  {one_line(args.capability)} is asked by nothing but playhead.check: did you mean {meant[0]}?")
-    return 0 if decision.decision == "allow" else 1
+    if policy.mode == "observe" and whole.decision != "allow":
+        out.print("  mode observe: it would be recorded, and not stopped")
+    if meant:
+        out.print(f"  {one_line(args.capability)} is asked by nothing but playhead.check: did you mean {meant[0]}?")
+    return 0 if whole.decision == "allow" else 1
+
+
+def _asked_too(capability: str, resource: str) -> list[tuple[str, str]]:
+    """Return what else is asked about what is done: a command that pushes needs leave for both."""
+    pushed = pushes.pushed_to(commands.words_of(resource), os.getcwd()) if capability == "process.exec" else None
+    return [] if pushed is None else [("git.push", pushed)]
 
 
 def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead import settings as settings_module
+from playhead.capture import children
 from playhead.capture.naming import is_python
 from playhead.cli.arguments import store_root
 from playhead.cli.earlier import good_one
@@ -22,6 +23,7 @@ from playhead.cli.output import Output, one_line, to_json
 from playhead.cli.run_text import not_captured_lines
 from playhead.cli.silence import swallowed
 from playhead.errors import ConfigError, PlayheadError, UsageError
+from playhead.policy import rules
 from playhead.settings import Settings
 from playhead.store.files import FileStore
 from playhead.store.price_list import PriceList
@@ -31,7 +33,7 @@ from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, run_plainly
+    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, policy_around, run_plainly
 
 
 _CHILDREN_SHOWN = 8
@@ -80,6 +82,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     settings = settings_module.load()
     if settings.disabled:
         return run_plainly(command)
+    if args.policy is not None:
+        _refuse_another(args.policy, settings)
     if args.strict:
         settings = dataclasses.replace(settings, strict=True)
     if args.no_ambient:
@@ -93,8 +97,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         try:
             recording = open_run(store, settings)
         except PlayheadError as problem:
-            if settings.strict or isinstance(problem, ConfigError):
-                raise  # as for every other setting that is wrong
+            if settings.strict or isinstance(problem, ConfigError) or children.holds():
+                raise  # as for every other setting that is wrong; and what a policy rules does not run without it
             _say(out, f"playhead: the program runs, but it is NOT recorded: {problem.message}\n  {problem.hint}")
             os.environ["PLAYHEAD_DIR"] = str(store.root)  # an agent inside must not record somewhere else instead
             return run_plainly(command)
@@ -104,6 +108,16 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.grade and not launched.problem:
         _grade(launched, store, settings, out)
     return launched.exit_code
+
+
+def _refuse_another(named: str, settings: Settings) -> None:
+    """Raise where a policy is named, and another one is enforced in the run that we were started in."""
+    around = policy_around(settings)
+    if around is not None and rules.load(named).digest != around.digest:
+        raise UsageError(
+            f"{named} cannot be in force here: {around.source} is enforced in the run in which this was started",
+            hint="Leave --policy out: what is enforced holds in all that is started.",
+        )
 
 
 def _is_missing(program: str) -> bool:

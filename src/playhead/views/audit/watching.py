@@ -87,6 +87,7 @@ class Watched:
                 self._reads(event, data)
             case "policy.checked":
                 asks = data.get("decision") == "ask"
+                data = {name: self._whole(value) for name, value in data.items()}
                 if (act := self._decisions.take(event, data)) is not None:
                     self._add(event, act, by=event.seq if asks else act.detail, times=data.get("times"))
             case "gap.noted":
