@@ -10,11 +10,10 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from playhead.capture import answering, cancelled_jobs, children, handing, lanes, spawning
+from playhead.capture import answering, children, handing, lanes, lanes_jobs, spawning
 from playhead.capture.patches import Patches
 from playhead.capture.scope import Lane, ambient, current, place
 
@@ -35,7 +34,7 @@ def patch(module: ModuleType, patches: Patches) -> None:
     """Put ourselves where work is handed in, where workers take it, and where results come back."""
     if module.__name__ == "concurrent.futures.thread":
         patches.replace(module.ThreadPoolExecutor, "submit", _submit)
-        patches.replace(module._WorkItem, "run", cancelled_jobs.run)
+        patches.replace(module._WorkItem, "run", lanes_jobs.run)
     elif module.__name__ == "concurrent.futures.process":
         patches.replace(module.ProcessPoolExecutor, "submit", _submit_to_process)
         patches.replace(module._ExecutorManagerThread, "process_result_item", _process_result_item)
@@ -66,7 +65,7 @@ def _submit(original: Any) -> Any:
         if any(kind.__module__ == "concurrent.futures.interpreter" for kind in type(self).__mro__):
             _not_followed("interpreters")  # what goes there must be read by an interpreter that knows nothing of us
             return original(self, function, *args, **kwargs)
-        _settle_inside(function, start)
+        lanes_jobs.settle_inside(function, start)
         # Without a first task for its workers, all that they ever run is handed in here.
         quiet, lanes.local.quiet = lanes.local.quiet, getattr(self, "_initializer", self) is None
         try:
@@ -74,20 +73,9 @@ def _submit(original: Any) -> Any:
         finally:
             lanes.local.quiet = quiet
         _tell_if_cancelled(future, start)
-        return cancelled_jobs.cancelled_as_then(future, start.child)
+        return lanes_jobs.cancelled_as_then(future, start.child)
 
     return submit
-
-
-def _settle_inside(function: Any, start: lanes.Start) -> None:
-    """Give work that brings a context of its own, as `asyncio.to_thread` does, its lane in there."""
-    inner = function.func if isinstance(function, functools.partial) else function
-    context = getattr(inner, "__self__", None)
-    if isinstance(context, Context) and start.changed and lanes.is_here(context.get):
-        try:
-            context.run(start.enter)
-        except RuntimeError:
-            return  # somebody is inside of it, and speaks in its lane
 
 
 def _tell_if_cancelled(future: Any, start: lanes.Start) -> None:

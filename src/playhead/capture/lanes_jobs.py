@@ -1,4 +1,4 @@
-"""In a replay, let jobs of a pool of threads be cancelled that were, and no others.
+"""Take jobs of a pool of threads as they are; in a replay, let those be cancelled that were, and no others.
 
 Who cancels a job may be quicker than the worker that did it then, or slower.
 """
@@ -6,6 +6,7 @@ Who cancels a job may be quicker than the worker that did it then, or slower.
 from __future__ import annotations
 
 import functools
+from contextvars import Context
 from typing import Any
 
 from playhead.capture import answering, lanes
@@ -39,3 +40,14 @@ def run(original: Any) -> Any:
         return original(self, *args)
 
     return run
+
+
+def settle_inside(function: Any, start: lanes.Start) -> None:
+    """Give work that brings a context of its own, as `asyncio.to_thread` does, its lane in there."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    context = getattr(inner, "__self__", None)
+    if isinstance(context, Context) and start.changed and lanes.is_here(context.get):
+        try:
+            context.run(start.enter)
+        except RuntimeError:
+            return  # somebody is inside of it, and speaks in its lane
