@@ -203,6 +203,15 @@ def test_where_nothing_can_be_written_the_program_runs_and_a_warning_says_so(she
     assert "NOT recorded" in said.err
 
 
+def test_where_a_policy_is_to_be_enforced_nothing_runs_that_cannot_be_recorded(shell, store, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "playhead.policy.toml").write_text('mode = "enforce"\n')
+    said = shell("record", "--store", "file/store", "--", "sh", "-c", "echo still > made")
+    assert said.code == 1
+    assert "policy is to be enforced, and the run cannot be recorded: cannot write to" in said.err
+    assert not (tmp_path / "made").exists()
+
+
 @pytest.mark.parametrize(
     "setting",
     [

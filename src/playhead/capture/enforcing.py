@@ -133,8 +133,11 @@ def insist(problem: Exception) -> None:
         named = rules.FILE  # which is said by whoever cannot go on
     policy = rules.find(Path.cwd(), named)
     if policy is not None and policy.mode == "enforce":
-        said = f"its policy is to be enforced, and the run cannot be recorded: {problem}"
-        raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said) from problem
+        why, hint = str(problem), None
+        if isinstance(problem, PlayheadError):
+            why, hint = problem.message, problem.hint
+        said = f"its policy is to be enforced, and the run cannot be recorded: {why}"
+        raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said, hint=hint) from problem
 
 
 def kept(store: Store, run: str) -> Rules | None:

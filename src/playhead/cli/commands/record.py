@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead import settings as settings_module
-from playhead.capture import children
+from playhead.capture import children, enforcing
 from playhead.capture.naming import is_python
 from playhead.cli.arguments import store_root
 from playhead.cli.earlier import good_one
@@ -99,6 +99,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         except PlayheadError as problem:
             if settings.strict or isinstance(problem, ConfigError) or children.holds():
                 raise  # as for every other setting that is wrong; and what a policy rules does not run without it
+            enforcing.insist(problem)
             _say(out, f"playhead: the program runs, but it is NOT recorded: {problem.message}\n  {problem.hint}")
             os.environ["PLAYHEAD_DIR"] = str(store.root)  # an agent inside must not record somewhere else instead
             return run_plainly(command)
