@@ -131,11 +131,8 @@ def insist(problem: Exception) -> None:
         named = settings_module.load().policy
     except ConfigError:
         named = rules.FILE  # which is said by whoever cannot go on
-    policy = rules.find(Path.cwd(), named)
-    if policy is not None and policy.mode == "enforce":
-        why, hint = str(problem), None
-        if isinstance(problem, PlayheadError):
-            why, hint = problem.message, problem.hint
+    if (policy := rules.find(Path.cwd(), named)) is not None and policy.mode == "enforce":
+        why, hint = getattr(problem, "message", problem), getattr(problem, "hint", None)
         said = f"its policy is to be enforced, and the run cannot be recorded: {why}"
         raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said, hint=hint) from problem
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from playhead.capture import answering
 from playhead.capture.imports import AfterImport
 from playhead.capture.patches import Patches
 
@@ -159,7 +160,8 @@ def _writing_a_history(at: int, flags: int, original: Any) -> Any:
             args = (*args[:at], name, *args[at + 1 :])
         path = os.path.join(os.path.expanduser("~"), ".history") if name is None else name
         if isinstance(path, (str, bytes)):  # else it is refused
-            sys.audit(OPENED, os.path.abspath(path), None, flags)
+            made = os.O_CREAT if answering.player is not None else 0  # what was written before is not there in a replay
+            sys.audit(OPENED, os.path.abspath(path), None, flags | made)
         return original(*args)
 
     return write
