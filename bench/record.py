@@ -55,7 +55,8 @@ def floor(events: list[Any], descriptor: int) -> None:
         os.write(descriptor, b'%b,"hash":"%b"}\n' % (body, previous.encode()))
 
 
-def otel() -> Callable[[list[Any]], None]:
+def otel() -> tuple[Callable[[list[Any]], None], Callable[[], None]]:
+    """Return what records as OpenTelemetry does, and what ends its thread: the next bench is to be alone."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
     from opentelemetry.trace import SpanKind
@@ -83,7 +84,7 @@ def otel() -> Callable[[list[Any]], None]:
                 span.set_attribute("gen_ai.input.messages", json.dumps(request["messages"]))
         provider.force_flush()  # or the exporter's thread would work in somebody else's time
 
-    return work
+    return work, provider.shutdown
 
 
 def run() -> list[Row]:
@@ -93,7 +94,7 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PLAYHEAD_GIT"] = "0"
         descriptor = os.open(Path(folder) / "floor", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        span_work = otel()
+        span_work, end_spans = otel()
         times: dict[str, list[float]] = {"floor": [], "otel": [], "point": [], "call": []}
         with playhead.record("bench", store=folder) as handle:
             recording = handle.recording
@@ -118,6 +119,7 @@ def run() -> list[Row]:
                 ):
                     events = [samples.model_request() for _ in range(EVENTS)]
                     times[name].append(measure(work, events))
+        end_spans()
         lost = handle.lost
     middle = {name: statistics.median(values) for name, values in times.items()}
     ratios = {
