@@ -20,7 +20,7 @@ demo: $(STAMP)  ## record a real agent run without an API key, show it, play it 
 test: $(STAMP) check  ## run the whole suite
 	@scripts/test-tools
 	@scripts/test-environments new plain >/dev/null
-	@$(BIN)/python -m pytest -n 2 --dist worksteal || scripts/test-again $(BIN)/python
+	@$(BIN)/python -m pytest -n 2 --dist worksteal || scripts/test-again $$? $(BIN)/python
 
 test-hard: $(STAMP)  ## run the long forms too: every byte flip, 200 kills, every system call failing
 	@scripts/test-tools
