@@ -264,3 +264,22 @@ def test_explain_asks_what_is_meant(ask, store):
 
 def test_every_capability_has_an_example(ask, store):
     assert set(_RESOURCES) == set(KNOWN)
+
+
+def test_runs_of_pythons_that_a_run_started_are_asked_about_with_it(ask, shell, tmp_path):
+    (tmp_path / "kid.py").write_text("open('made', 'w').close()\n")
+    (tmp_path / "agent.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'kid.py'])\n")
+    shell("record", "--quiet", "--", sys.executable, "agent.py")
+    Path("strict.toml").write_text('[capabilities."process.exec"]\nallow = ["*"]\n')
+    for choice in ([], ["@last"], ["--name", "kid"]):
+        found = ask("policy", "test", *choice, "--policy", "strict.toml", "--json").json
+        assert [one["capability"] for run in found["runs"] for one in run["denied"]] == ["fs.write"], choice
+
+
+def test_a_run_that_was_altered_is_warned_of(ask, store):
+    run = recorded(store)
+    Path("strict.toml").write_text('[capabilities."process.exec"]\nallow = ["*"]\n')
+    assert ask("policy", "test", run, "--policy", "strict.toml").err == ""
+    timeline = store / "runs" / run / "timeline.jsonl"
+    timeline.write_bytes(timeline.read_bytes().replace(b'"apple"', b'"pears"'))
+    assert "this record was altered" in ask("policy", "test", run, "--policy", "strict.toml").err

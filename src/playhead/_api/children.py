@@ -57,6 +57,11 @@ def children_of(run: Run) -> list[Run]:
     return [Run(run.store, id) for id in out]
 
 
+def with_children(runs: Iterable[Run]) -> list[Run]:
+    """Return runs, each followed by those that its program started, and each once."""
+    return list({one.id: one for run in runs for one in (run, *children_of(run))}.values())
+
+
 def roots_of(index: Index, runs: Iterable[str]) -> dict[str, str]:
     """Return for each run the oldest of its family that the store has; none for a run that it does not have."""
     named = orjson.dumps(list(runs)).decode()

@@ -9,15 +9,18 @@ from collections import Counter
 from typing import Any
 
 from playhead._api import policing
+from playhead._api.children import with_children
 from playhead._api.policing import policy_here, tested
 from playhead._api.reading import Run, load, open_index, open_store
 from playhead.cli import filters
+from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_run, add_shared
 from playhead.cli.output import Output, one_line
 from playhead.cli.run_text import symbol
 from playhead.errors import ConfigError, UsageError
 from playhead.policy import commands, patterns, pushes
 from playhead.policy.rules import KNOWN, Rules, decide
+from playhead.store.family import CHILD
 from playhead.views import text
 
 _SHOWN = 20  # of what would be denied, of each rule
@@ -144,7 +147,7 @@ def _asked_too(capability: str, resource: str) -> list[tuple[str, str]]:
 
 
 def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:
-    runs = _runs(args)
+    runs = _runs(args, out)
     found = []
     with out.progress(len(runs), "asking") as advance:
         for one in tested(policy, runs):
@@ -174,12 +177,24 @@ def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:
     return 1 if args.exit_code and denied else 0
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    if args.runs:
-        if filters.given(args):
-            raise UsageError("runs are named, or chosen by filters", hint="Leave one of the two out.")
-        return [load(name, args.store) for name in args.runs]
+def _runs(args: argparse.Namespace, out: Output) -> list[Run]:
+    """Return the runs that are named or chosen, each with those of Pythons that it started."""
+    if not args.runs:
+        return with_children(_chosen(args))
+    if filters.given(args):
+        raise UsageError("runs are named, or chosen by filters", hint="Leave one of the two out.")
+    named = [load(name, args.store) for name in args.runs]
+    for name, found in zip(args.runs, named, strict=True):
+        warn_if_altered(found, name, out)
+    return with_children(named)
+
+
+def _chosen(args: argparse.Namespace) -> list[Run]:
+    """Return the newest that filters choose: without replays, which did again what is on record already."""
+    if args.limit < 0:
+        raise UsageError("--limit is a number of runs, 0 for all")
     store = open_store(args.store)
     with open_index(store) as index:
-        listed = index.list_runs(limit=args.limit or -1, include_replays=False, **filters.chosen(args))
-    return [Run(store, one["id"]) for one in listed]
+        listed = index.list_runs(limit=-1, **filters.chosen(args))
+    chosen = [one for one in listed if one["origin"] is None or one["origin"].get("mode") == CHILD]
+    return [Run(store, one["id"]) for one in chosen[: args.limit or None]]
