@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -331,3 +334,41 @@ def test_of_long_words_both_are_shown(ask, store):
     out = ask("diff", "@last~1", "@last").out
     assert "0-] {+1" in out
     assert "1+}" in out
+
+
+AGENT = """
+import sys
+import playhead
+
+@playhead.tool(effects=["read"])
+def price(item): return int(sys.argv[1])
+
+@playhead.agent
+def shop(budget):
+    with playhead.step("look"): return budget // price("apple")
+
+price("outside of the agent")
+print(shop(20))
+"""
+
+
+def test_an_agent_that_was_recorded_with_its_whole_program_does_the_same_as_by_itself(ask, shell, tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT)
+
+    def record(amount: int, *launcher: str) -> str:
+        environment = {**os.environ, "PLAYHEAD_DIR": str(tmp_path / ".playhead")}
+        subprocess.run([*launcher, sys.executable, "agent.py", str(amount)], cwd=tmp_path, env=environment, check=True)
+        return playhead.load("@last").id
+
+    whole = record(2, sys.executable, "-m", "playhead", "record", "--quiet", "--")
+    for both in ((whole, record(2)), (record(2), whole)):
+        found = ask("diff", *both, "--json").json
+        assert (found["identical"], found["output_differs"]) == (True, False)
+        assert "/entrypoint/file" not in [change["path"] for change in found["config"]]
+    found = ask("diff", whole, record(4), "--json").json
+    assert [(one["type"], one["cause"], one["path"]) for one in found["deviations"]] == [
+        ("changed", "output_changed", "shop / look / price"),
+        ("changed", "follows", "shop"),
+    ]
+    (changed,) = found["deviations"][1]["changes"]
+    assert (changed["path"], changed["left"], changed["right"]) == ("/output", 10, 5)

@@ -161,6 +161,8 @@ class _Comparing:
 
     def compared(self, children: Callable[[], list[Child]]) -> Comparison:
         left, right = self._left, self._right
+        if left.side.launched != right.side.launched:  # the agent of one of them was recorded by itself
+            (left if left.side.launched else right).begin_at_the_agent()
         if left.side.replay or right.side.replay:  # which does not do again what the policy decided about
             for side in (left.side, right.side):
                 side.leave_out(side.checks)

@@ -65,6 +65,11 @@ class Setting:
                 self._started = self._begun(self._value(data))
             case "step.started" if data.get("adopts"):
                 self._started["agent"] = data.get("agent") or self._started.get("agent")
+                if isinstance(file := mapping(data.get("entrypoint")).get("file"), str):
+                    self._started["entrypoint"] = {
+                        **mapping(self._started.get("entrypoint")),
+                        "file": self._named(file),
+                    }
             case "model.invoked":
                 self._asked(data)
                 self._open[event.span] = data.get("model")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from playhead import _limits
 from playhead.errors import BrokenLine, MissingContent, NotComparable
 from playhead.event.envelope import Event
@@ -52,6 +54,7 @@ class Source:
         self.recorded, self.name = recorded, name
         self.volatile = Volatile(options.ignore, options.normalisers)
         self.ends: Ends = {}
+        self._adopted: int | None = None  # where the agent begins that adopted the run of its program
         self._meanings: dict[int, Any] = {}
         self.setting = Setting(recorded.value)
         self._facts, self._prices = Facts(self._readable), options.prices
@@ -61,6 +64,27 @@ class Source:
             raise NotComparable(f"the {name} run cannot be read to its end: {problem.message}") from problem
         if self.side.root is None:
             raise NotComparable(f"the {name} run has no beginning: no run.started is in it")
+
+    def begin_at_the_agent(self) -> None:
+        """Take the agent that adopted the run of its program for the run, as it is where the agent alone was recorded.
+
+        What the program did besides is left out: there nobody saw it.
+        """
+        side = self.side
+        agent = next((node for node in side.nodes if node.seq == self._adopted), None)
+        if agent is None:
+            return
+        for node in side.later:
+            node.parent = agent
+        within = {id(agent)}
+        for node in side.nodes:
+            if id(node.parent) in within:
+                within.add(id(node))
+        agent.children = agent.children + side.later
+        agent.parent, agent.kind = None, "run"
+        side.root, side.nodes = agent, [node for node in side.nodes if id(node) in within]
+        if (event := self._event(agent.seq)) is not None:
+            agent.question = meaning(event, self.volatile.asked(event, side.folder))
 
     def failure(self) -> dict[str, Any] | None:
         """Return why the run failed; None where it did not.
@@ -170,12 +194,18 @@ class Source:
 
     def _event(self, seq: int | None) -> Event | None:
         try:
-            return None if seq is None else self.recorded.event(seq)
+            event = None if seq is None else self.recorded.event(seq)
         except MissingContent:
             return None  # which is said where its digest was made
+        root = self.side.root
+        if event is not None and event.kind == "step.started" and root is not None and root.seq == seq:
+            return msgspec.structs.replace(event, kind="run.started")
+        return event
 
     def _watch(self, event: Event) -> None:
         self.setting.take(event)
+        if self._adopted is None and event.kind == "step.started" and event.data.get("adopts"):
+            self._adopted = event.seq
         if event.kind == "ambient.read":
             self.ends.update(ends_in(event.data))
         if event.kind in _BILLED:
