@@ -111,12 +111,20 @@ def test_a_run_names_what_it_started_and_how_to_look_at_it(ask, started, store):
     assert "  and 2 more; --json has them all\n" in shown.out
     assert "Its program started 7 runs of Pythons, added up apart:\n" in added.out
     assert f"  kid  ok, 1 tool call  playhead stats {children[0]}\n" in added.out
-    listed = [{"run": id, "name": "kid", "status": "ok", "model_calls": 0, "tool_calls": 1} for id in children]
-    assert ask("show", run, "--json").json["children"] == ask("stats", run, "--json").json["children"] == listed
+    found = ask("show", run, "--json").json["children"]
+    assert (
+        ask("stats", run, "--json").json["children"]
+        == ask("report", run, "--json").json["runs"][0]["children"]
+        == found
+    )
+    told = ("run", "name", "status", "model_calls", "tool_calls", "tokens_in", "cost", "denied")
+    listed = [(id, "kid", "ok", 0, 1, 0, None, 0) for id in children]
+    assert [tuple(child[name] for name in told) for child in found] == listed
     ask("pack", run, "-o", "run.cassette")
     packed = ask("show", "run.cassette")
     assert f"  kid  ok, 1 tool call  {children[0]}\n" in packed.out
-    assert ask("show", "run.cassette", "--json").json["children"] == listed
+    packed = ask("show", "run.cassette", "--json").json["children"]
+    assert [tuple(child[name] for name in told) for child in packed] == listed
     alone = ask("show", children[0])
     assert "each a run of its own" not in alone.out
     assert ask("show", children[0], "--json").json["children"] == []
@@ -147,3 +155,27 @@ def test_only_a_command_that_works_is_proposed(ask, started, store, tmp_path, mo
 
 def proposed(out: str) -> str | None:
     return next((line.strip() for line in out.splitlines() if line.strip().startswith("playhead diff")), None)
+
+
+def test_what_runs_that_were_started_used_and_were_denied_is_told_with_the_run(ask, shell, tmp_path):
+    (tmp_path / "kid.py").write_text(
+        "import playhead\n"
+        "with playhead.record('kid'):\n"
+        "    with playhead.model_call(provider='openai', model='gpt-5') as call:\n"
+        "        call.respond('x', usage={'input': 1000, 'output': 20})\n"
+        "    open('made', 'w')\n"
+    )
+    (tmp_path / "agent.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'kid.py'])\n")
+    (tmp_path / "playhead.policy.toml").write_text(
+        'mode = "enforce"\n[capabilities."process.exec"]\nallow = ["*"]\n[capabilities."model.use"]\nallow = ["*"]\n'
+    )
+    recorded = shell("record", "--", sys.executable, "agent.py")
+    (child,) = ask("show", "@last", "--json").json["children"]
+    assert (child["tokens_in"], child["tokens_out"], child["denied"]) == (1000, 20, 1)
+    assert "it started kid, a run of its own: " in recorded.err
+    assert "1 denied: fs.write " in recorded.err.partition("it started kid")[2].splitlines()[0]
+    assert "1 model call, 1 denied  playhead show" in ask("show", "@last").out
+    told = ask("report", "@last", "--format", "md").out
+    assert "\n- kid error, 1 model call, 1,000 → 20 tokens, " in told
+    assert ", 1 denied\n" in told
+    assert "1,000 → 20 tokens" in ask("report", "@last", "--format", "html").out

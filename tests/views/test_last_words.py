@@ -65,6 +65,7 @@ def test_the_place_is_told_of_paths_of_windows_too() -> None:
 
 def test_without_a_traceback_it_is_the_last_line() -> None:
     assert last_words.read("starting\nerror: no such model\n\n") == ("error: no such model", None)
+    assert last_words.read("playhead: there is no x\n  `playhead ls` has y\n") == ("playhead: there is no x", None)
     assert last_words.read("") == ("", None)
     assert last_words.read("x\n" * _limits.LAST_WORDS_CHARACTERS_MAX + "the end") == ("the end", None)
 

@@ -7,16 +7,24 @@ from typing import Any
 
 import orjson
 
+from playhead._api.costs import add_costs
 from playhead._api.reading import Run, open_index
 from playhead.store.family import CHILD, children
 from playhead.store.files import FileStore
 from playhead.store.index import Index
+from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views.timeline import Timeline
 
 _CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
-_COLUMNS = ("run", "name", "status", "model_calls", "tool_calls")
-_TOLD = "SELECT id, name, status, model_calls, tool_calls FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+_DENIED = (
+    "SELECT run, count(*) FROM policy_checks"
+    " WHERE run IN (SELECT value FROM json_each(?)) AND decision IN ('deny', 'ask') GROUP BY run"
+)
+_COUNTED = (
+    *("model_calls", "tool_calls", "tokens_in", "tokens_out"),
+    *("cost", "cost_unpriced", "calls_without_usage"),
+)
 _ROOTS = (
     "WITH RECURSIVE upward(run, above) AS (SELECT value, value FROM json_each(:runs) UNION"
     " SELECT upward.run, json_extract(runs.origin, '$.run') FROM upward JOIN runs ON runs.id = upward.above"
@@ -26,20 +34,32 @@ _ROOTS = (
 
 
 def children_told(run: Run) -> list[dict[str, Any]]:
-    """Return what each of them is called, how it ended, and what it called: `run`, `name`, `status` and counts."""
-    ids = [child.id for child in children_of(run)]
-    if not ids:
+    """Return of each of them what it is called, how it ended, what it called and used, and how often it was denied."""
+    runs = children_of(run)
+    if not runs:
         return []
-    if type(run.store) is FileStore:
-        with open_index(run.store) as index:
-            rows = index.query(f"{_TOLD} ORDER BY id", [orjson.dumps(ids).decode()])[1]
-        return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-    out = []
-    for id in ids:
-        found = Timeline().take_all(RunReader(run.store, id).events()).finish()
-        values = (id, found.name, found.ended or "crashed", found.model_calls, found.tool_calls)
-        out.append(dict(zip(_COLUMNS, values, strict=True)))
-    return out
+    if type(run.store) is not FileStore:
+        return [_told(child) for child in runs]
+    with open_index(run.store) as index:
+        rows = [row for child in runs if (row := index.get(child.id)) is not None]
+        add_costs(index, rows)
+        denied = dict(index.query(_DENIED, [orjson.dumps([row["id"] for row in rows]).decode()])[1])
+    told = ("name", "status", "duration_ms", *_COUNTED)
+    return [
+        {"run": row["id"], **{name: row[name] for name in told}, "denied": denied.get(row["id"], 0)} for row in rows
+    ]
+
+
+def _told(child: Run) -> dict[str, Any]:
+    found = Timeline(prices=price_list_of(child.store)).take_all(RunReader(child.store, child.id).events()).finish()
+    return {
+        "run": child.id,
+        "name": found.name,
+        "status": found.ended or "crashed",
+        "duration_ms": found.duration_us / 1000,
+        **{name: getattr(found, name) for name in _COUNTED},
+        "denied": sum(one["times"] for one in found.denied),
+    }
 
 
 def children_of(run: Run) -> list[Run]:

@@ -10,6 +10,7 @@ import msgspec
 
 from playhead import _limits
 from playhead._api.auditing import audit_all
+from playhead._api.children import children_told
 from playhead._api.comparing import diff
 from playhead._api.metrics import metrics_of_run
 from playhead._api.reading import Run, load
@@ -94,6 +95,7 @@ def _reported(run: Run, events: int) -> ReportedRun:
         contents=contents,
         contents_left_out=contents_left_out,
         artifacts_left_out=sum(row.kind == "artifact.created" for row in timeline.rows()),
+        children=children_told(run),
     )
 
 

@@ -28,6 +28,7 @@ def print_started(found: Run, children: list[dict[str, Any]], command: str, stor
     for child in children[:_SHOWN]:
         calls = (("model_calls", "model call"), ("tool_calls", "tool call"))
         counts = [text.several(child[name], noun) for name, noun in calls if child[name]]
+        counts += [f"{child['denied']:,} denied"] if child["denied"] else []
         told = ", ".join([str(child["status"]), *counts])
         named = member_named(found, child["run"], store)
         how = child["run"] if named is None else f"playhead {command} {named}{store_option(store)}"

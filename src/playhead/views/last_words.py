@@ -44,7 +44,9 @@ def read(stderr: str) -> tuple[str, str | None]:
     """Return what was raised last, else the last line; and file, line and function of the program's own last frame."""
     lines = stderr[-_limits.LAST_WORDS_CHARACTERS_MAX :].rstrip().split("\n")
     error, frames = _last_traceback(lines)
-    error = error or lines[-1].strip(_INDENT)
+    whole = next((line for line in reversed(lines) if not line.startswith(" ")), "")
+    # Below an error of Playhead's own commands stands what to do about it.
+    error = error or (whole if whole.startswith("playhead: ") else lines[-1].strip(_INDENT))
     return text.cut(error, _limits.CELL_CHARACTERS_MAX), text.error_place({"frames": frames})
 
 

@@ -7,10 +7,10 @@ import shlex
 from typing import Any
 
 from playhead import _limits
+from playhead._api.costs import add_costs
 from playhead._clock import SystemClock
 from playhead._ids import is_run_id
 from playhead.cli.arguments import store_root
-from playhead.cli.costs import add_costs
 from playhead.cli.filters import add_filters, chosen, say_none, words
 from playhead.cli.output import Output
 from playhead.cli.quick_index import SHORT_ID_CHARACTERS, open_quick_index, with_short_ids

@@ -341,7 +341,8 @@ def _child_told(child: Summary) -> str:
     """Sum up a program that the program started; it is a run of its own."""
     cost = prices.told(child.cost, child.cost_unpriced, child.calls_without_usage)
     lost = sum(child.gaps.values())
-    told = [child.ended or "unfinished", _counted_up(child), cost, f"{lost} NOT recorded" if lost else ""]
+    denied, missed = denials.told(child.denied, 1), f"{lost} NOT recorded" if lost else ""
+    told = [child.ended or "unfinished", _counted_up(child), cost, one_line(denied), missed]
     return ", ".join(part for part in told if part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from playhead.views import text
+from playhead.views import prices, text
 from playhead.views.audit.findings import SEVERITIES
 from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
@@ -30,6 +30,7 @@ class ReportedRun:
     contents: list[dict[str, Any]] = field(default_factory=list)  # what large values of these lines say
     contents_left_out: dict[str, int] = field(default_factory=dict)  # how many of them are not there, and their bytes
     artifacts_left_out: int = 0  # whose content is not there
+    children: list[dict[str, Any]] = field(default_factory=list)  # as `children` of `playhead show --json`
 
 
 @dataclass
@@ -78,6 +79,22 @@ def tokens(run: ReportedRun) -> str:
     unknown = ["unknown"] if run.summary.get("calls_without_usage") else []
     known = [] if unknown and not any(counts) else [" → ".join(f"{count:,}" for count in counts)]
     return " + ".join(known + unknown)
+
+
+def started(run: ReportedRun) -> list[str]:
+    """Say of each run of a Python that this one started what it came to: it is in none of the counts of this one."""
+    found = []
+    for child in run.children:
+        counts = [text.several(child[f"{what}_calls"], f"{what} call") for what in ("model", "tool")]
+        used = child["tokens_in"] or child["tokens_out"]
+        told = [
+            *(count for count in counts if not count.startswith("0 ")),
+            f"{child['tokens_in']:,} → {child['tokens_out']:,} tokens" if used else "",
+            prices.told(child["cost"], child["cost_unpriced"], child["calls_without_usage"]),
+            f"{child['denied']:,} denied" if child["denied"] else "",
+        ]
+        found.append(", ".join([f"{child['name']} {child['status']}", *filter(None, told)]))
+    return found
 
 
 def left_out(report: Report) -> str:

@@ -25,6 +25,7 @@ from playhead.views.report.contract import (
     output_changes,
     said,
     silent,
+    started,
     tokens,
     verdict,
     whose,
@@ -80,7 +81,18 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
         if error := "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words")))):
             whose = f"`{run.id}`: " if len(runs) > 1 else ""
             errors += ["", f"> {whose}{_m(text.cut(error, _limits.REPORT_ERROR_CHARACTERS_MAX))}"]
-    return found + errors
+    return found + errors + _started(runs)
+
+
+def _started(runs: list[ReportedRun]) -> list[str]:
+    found: list[str] = []
+    for run in runs:
+        if children := started(run):
+            whose = f"`{run.id}`" if len(runs) > 1 else "It"
+            found += ["", f"{whose} started {text.several(len(children), 'run')} of Pythons, not counted above:", ""]
+            found += [f"- {_m(_cut(child))}" for child in children[: _limits.REPORT_ROWS_SHORT]]
+            found += _more(len(children))
+    return found
 
 
 def _diff(diff: dict[str, Any]) -> list[str]:

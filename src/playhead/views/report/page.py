@@ -19,6 +19,7 @@ from playhead.views.report.contract import (
     is_replay,
     left_out,
     silent,
+    started,
     tokens,
     verdict,
     whose,
@@ -98,9 +99,9 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     ]
     error = "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words"))))
     git, gone = mapping(about.get("git")), about.get("invalidated")
-    started = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
+    begun = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
-        ("run", run.id), ("started", started), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
+        ("run", run.id), ("started", begun), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
         ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),
@@ -113,6 +114,10 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
         for name, value in (("input", mapping(about.get("request")).get("payload")), ("output", about.get("output")))
         if value is not None
     )
+    if children := started(run):
+        more = len(children) - _limits.REPORT_ROWS_SHORT
+        told = [*children[: _limits.REPORT_ROWS_SHORT], *([f"and {more:,} more"] if more > 0 else [])]
+        rows += f"<tr><th>started, not counted here</th><td>{'<br>'.join(map(e, told))}</td></tr>"
     title = f"<h2>{side}: {e(_name(run))}</h2>" if side else ""
     return (
         f"<section>{title}{''.join(badges)}<table>{rows}<tr><th>checked here</th>"
