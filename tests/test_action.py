@@ -254,7 +254,7 @@ def test_whoever_may_not_comment_is_told_and_does_not_fail(tmp_path: Path) -> No
     [
         ("exit 1", "::error::Playhead needs Python 3.11 or newer"),
         ('[ "$1" = -c ] || exit 1', "::error::pip could not install Playhead"),
-        ('[ "$1" = -c ] || echo "$@"', "-P -m pip install --quiet /the/action"),
+        ('[ "$1" = -c ] || echo "$@"', "-P -m pip install --quiet /the/action[prices]"),
     ],
 )
 def test_a_python_that_takes_no_playhead_is_told(tmp_path: Path, python: str, said: str) -> None:

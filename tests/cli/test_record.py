@@ -467,3 +467,10 @@ def test_what_a_program_changed_in_the_working_tree_is_kept(shell, store, tmp_pa
     )
     assert "+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n" in diff
     assert run.verify(deep=True).completeness.verdict == "complete"
+
+
+def test_a_name_that_the_agent_inside_overrules_is_told(shell, tmp_path):
+    (tmp_path / "agent.py").write_text("import playhead\n@playhead.agent('inner')\ndef agent(): pass\nagent()\n")
+    said = shell("record", "--name", "outer", "--", sys.executable, "agent.py")
+    assert "playhead: the run is called inner, as the agent is that adopted it\n" in said.err
+    assert "is called" not in shell("record", "--name", "inner", "--", sys.executable, "agent.py").err

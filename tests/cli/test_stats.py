@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import io
@@ -283,3 +284,17 @@ def test_nobody_knows_how_long_tools_took_that_were_inferred():
     table(Metrics("tool", Group(), groups), {}, Output(stdout=said, terminal=False))
     rows = [line.split() for line in said.getvalue().splitlines()[1:]]
     assert rows == [["guessed", "1", "0", "0", "1"], ["seen", "1", "0", "0", "0", "2.0", "ms", "2.0", "ms"]]
+
+
+def test_retries_of_models_and_of_steps_are_told_apart(ask, store):
+    with playhead.record("again", store=store):
+        for attempt in range(3):
+            with contextlib.suppress(ValueError), playhead.model_call(provider="openai", model="gpt-5", request="x"):
+                if attempt < 2:
+                    raise ValueError("busy")
+    (group,) = ask("stats", "--by", "run", "--name", "again", "--json").json["groups"]
+    assert (group["models"]["retries"], group["steps"]["retries"]) == (2, 0)
+    heads, row = ask("stats", "--by", "run", "--name", "again").out.splitlines()[-2:]
+    end = heads.index("retries") + len("retries")
+    assert row[:end].endswith(" 2")
+    assert "step retries" in heads

@@ -201,16 +201,18 @@ _TOKENS = {
 }
 _PAID = {**_TOKENS, **_counts("models", reasoning="tokens_reasoning"), "cost": _of("models", _cost)}
 _WHOLE = {
-    **_counts("models", models="calls"),
+    **_counts("models", models="calls", retries="retries"),
     **_TOKENS,
     "cost": _of("models", _cost),
     "saved": _of("models", lambda models: _cost(models.saved)),
     **_counts("tools", tools="calls"),
     **{f"tool {title}": tell for title, tell in _times("tools").items()},
     "steps ok": _of("steps", lambda steps: _percent(steps.success_rate)),
-    **_counts("steps", retries="retries"),
+    **_counts("steps", step_retries="retries"),
 }
-_WHOLE_DROP = ("cached", "tool p99", "saved", "retries", "tool p50", "steps ok", "tools", "models", "tool p95")
+_WHOLE_DROP = (
+    *("cached", "tool p99", "saved", "step retries", "retries", "tool p50", "steps ok", "tools", "models", "tool p95"),
+)
 
 # By what the groups are of: the columns, and which of them a narrow terminal does without, in this order.
 _COLUMNS: dict[str, tuple[dict[str, Column], tuple[str, ...]]] = {

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     options = "[--name NAME] [--tag KEY=VALUE] [--policy FILE] [--quiet] [--grade] [--strict] [--no-ambient]"
     parser.usage = f"playhead record {options} -- PROGRAM [ARGUMENTS]"
-    parser.add_argument("--name", help="name of the run; else that of the program, script or module")
+    parser.add_argument("--name", help="name of the run, where no agent in it has one")
     parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="mark the run; may be repeated")
     parser.add_argument("--policy", metavar="FILE", help="the policy that rules the run; else that of this folder")
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
@@ -188,6 +188,8 @@ def _conclude(
     except (PlayheadError, OSError) as problem:
         _say(out, f"playhead: {launched.run} cannot be read back: {problem}")
         return
+    if args.name not in (None, summary.name):
+        _say(out, f"playhead: the run is called {one_line(summary.name)}, as the agent is that adopted it")
     lost = max(launched.lost, sum(summary.gaps.values()))
     children = _children(store, launched.run, settings)
     if out.json:
@@ -223,7 +225,9 @@ def _children(store: FileStore, run: str, settings: Settings) -> dict[str, Summa
 
 
 def _child(id: str, summary: Summary) -> dict[str, Any]:
-    return {"run": id, "name": summary.name, "status": summary.ended, **_counts(summary)}
+    return {
+        "run": id, "name": summary.name, "status": summary.ended, **_counts(summary), "denied": summary.denied,
+    }  # fmt: skip
 
 
 def _counts(summary: Summary) -> dict[str, Any]:
