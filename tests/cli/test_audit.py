@@ -392,3 +392,11 @@ def test_a_file_has_the_form_of_its_name_and_json_is_about_it(ask, audited, name
     assert ask("audit", audited, "-o", name, "--json").json["format"] == form
     assert Path(name).read_text().lower().startswith(begins)
     assert ask("audit", audited, "-o", name, "--json", "--format", "terminal").json["format"] == "terminal"
+
+
+def test_a_file_that_says_it_is_of_another_form_is_not_written_unless_the_form_is_said(ask, sample):
+    said = ask("audit", "@last", "-o", "a.pdf")
+    assert (said.code, "an audit is no .pdf file" in said.err, Path("a.pdf").exists()) == (2, True, False)
+    assert ask("audit", "@last", "-o", "a.txt").code == 0
+    assert "integrity" in Path("a.txt").read_text()
+    assert ask("audit", "@last", "-o", "a.pdf", "--format", "html").code == 0

@@ -162,3 +162,8 @@ def test_a_file_has_its_form_and_json_is_about_it(ask, sample, more, form, begin
     found = ask("report", sample, "-o", "x.html", "--json", *more).json
     assert found == {"file": "x.html", "format": form, "bytes": Path("x.html").stat().st_size}
     assert Path("x.html").read_text().lower().startswith(begins)
+
+
+def test_fields_are_ignored_in_a_report_of_two_runs_alone(ask, sample):
+    said = ask("report", "@last", "--ignore", "/output", "-o", "a.html")
+    assert (said.code, "Name the run to compare with" in said.err) == (2, True)

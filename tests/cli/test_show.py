@@ -211,6 +211,7 @@ def test_an_event_that_is_not_there_is_a_usage_error_that_says_which_are(ask, sa
         said = ask("show", "@last", option, "999")
         assert said.code == 2
         assert "Its events are 0 to" in said.err
+    assert "Did you mean plan? " in ask("show", "@last", "--at", "plam").err
     assert ask("show", "@last", "--event", "-1").code == 2
     assert ask("show", "@last", "--event", "1", "--at", "1").code == 2
 

@@ -135,6 +135,8 @@ def test_what_lies_behind_an_error_is_said():
     nested = {"type": "ExceptionGroup", "errors": [{"type": "A"}, {"type": "B", "cause": {"type": "C"}}]}
     group = {"type": "ExceptionGroup", "errors": [nested, {"type": "D"}, {"type": "E"}]}
     assert text.error_causes(group) == ["- A", "- B, caused by C", "- D", "- and 1 more"]
+    placed = {"type": "E", "errors": [{"type": "A", "frames": [{"file": "/w/a.py", "line": 3, "name": "f"}]}]}
+    assert text.error_causes(placed) == ["- A (a.py:3 in f)"]
     assert text.error_causes(None) == text.error_causes("odd") == text.error_causes({"type": "E", "cause": 3}) == []
 
 

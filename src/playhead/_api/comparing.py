@@ -40,7 +40,7 @@ def diff(
     """
     settings = settings_module.load()
     options = Options(
-        ignore=tuple(ignore),
+        ignore=(ignore,) if isinstance(ignore, str) else tuple(ignore),
         normalisers=Normalisers.of_settings(settings.normalise),
         durations=durations,
         prices=PriceList(settings.prices, settings.store_root()),

@@ -15,7 +15,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 h2 small { font-weight: normal; color: var(--dim); }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .25rem .6rem;
-  border-bottom: 1px solid var(--line); } th { font-weight: 600; } td.n { text-align: right; }
+  border-bottom: 1px solid var(--line); } th { font-weight: 600; } .n { text-align: right; }
 td.what { font-family: ui-monospace, monospace; font-size: .85rem; overflow-wrap: anywhere; }
 td.in { color: var(--dim); overflow-wrap: anywhere; } .id { font-family: ui-monospace, monospace; }
 .high, .bad { color: #c62828; font-weight: 600; } .medium { color: #b26a00; } .low { color: #00758f; }
@@ -34,7 +34,7 @@ def html(audit: Audit, limit: int, failed: dict[str, int]) -> str:
     body.append(f"<h2>{_text(audit_rows.summary(audit))}</h2>")
     body += [f'<p class="bad">{_text(audit_rows.fails(failed))}</p>'] if failed else []
     if audit.findings:
-        head = "".join(f"<th>{name}</th>" for name in ("rule", "findings", *SEVERITIES))
+        head = "<th>rule</th>" + "".join(f'<th class="n">{name}</th>' for name in ("findings", *SEVERITIES))
         body.append(f"<table><tr>{head}</tr>")
         for rule, *counts in audit_rows.overview(audit):
             numbers = "".join(f'<td class="n">{count}</td>' for count in counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from playhead.errors import UsageError
+
+_FORM = re.compile(r"\.[a-z]{2,5}")  # an ending that says what a file is: not a date, a version, or a random one
+
+
+def is_form(ending: str) -> bool:
+    """Say whether the ending of a file's name, in small letters, says what sort of file it is."""
+    return _FORM.fullmatch(ending) is not None
 
 
 @contextlib.contextmanager

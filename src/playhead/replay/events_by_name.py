@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from array import array
 from collections.abc import Callable
@@ -21,6 +22,7 @@ _NUMBERED = re.compile(r"(.+)#(\d+)")
 _OPENING = {closing: opening for opening, closing in OPENING_TO_CLOSING.items()}
 _NAMES = ("name", "model", "provider", "method", "url", "argv", "capability", "reason", "what", "stream", "job")
 _SHOWN = 20
+_ALIKE = 0.7  # how much a name must look like another one to be taken for it
 
 
 def event_of(reader: RunReader, wanted: str) -> int:
@@ -62,7 +64,8 @@ class Names:
         spans = (one for one in self._reader.events() if one.kind in OPENING_TO_CLOSING and one.kind != "run.started")
         known = dict.fromkeys(self._view(event).name for event in spans if event.kind != "process.started")
         named = ", ".join(list(known)[:_SHOWN]) or "nothing"
-        raise UsageError(f"{self._reader.id} has no event {wanted}", hint=f"It is a number, or a name: {named}.")
+        meant = "".join(f"Did you mean {one}? " for one in difflib.get_close_matches(name, self._named, 1, _ALIKE))
+        raise UsageError(f"{self._reader.id} has no event {wanted}", hint=f"{meant}It is a number, or a name: {named}.")
 
     def end_of_step(self, wanted: str) -> int:
         """Return the event that ended a step: by its name, `name#2` for the second of it, or its number.

@@ -172,15 +172,19 @@ def error_causes(error: Any) -> list[str]:
     out: list[str] = []
     inner = _innermost(error)
     if inner is not error:
-        place = error_place(inner)
-        out.append(f"caused by {error_line(inner)}" + (f" ({place})" if place else ""))
+        out.append(f"caused by {_placed(inner)}")
     members = [member for one in ([error] if inner is error else [error, inner]) for member in _members(one, 0)]
     for member in members[:_GROUP_SHOWN_MAX]:
         behind = _innermost(member)
-        out.append(f"- {error_line(member)}" + (f", caused by {error_line(behind)}" if behind is not member else ""))
+        out.append(f"- {_placed(member)}" + (f", caused by {error_line(behind)}" if behind is not member else ""))
     if len(members) > _GROUP_SHOWN_MAX:
         out.append(f"- and {len(members) - _GROUP_SHOWN_MAX:,} more")
     return out
+
+
+def _placed(error: Any) -> str:
+    place = error_place(error)
+    return f"{error_line(error)}" + (f" ({place})" if place else "")
 
 
 def error_whole(error: Any) -> str | None:

@@ -13,13 +13,16 @@ from playhead.cli.arguments import add_run, store_root
 from playhead.cli.audit_text import print_audit
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
-from playhead.cli.whole_file import whole_file
+from playhead.cli.whole_file import is_form, whole_file
 from playhead.errors import UsageError
 from playhead.views.audit.findings import RULES, SEVERITIES, Audit
 from playhead.views.text import several
 
 FORMATS = ("terminal", "json", "md", "html", "sarif")
-_ENDINGS = {".json": "json", ".md": "md", ".markdown": "md", ".html": "html", ".sarif": "sarif"}
+_ENDINGS = {
+    ".json": "json", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".sarif": "sarif",
+    ".txt": "terminal",
+}  # fmt: skip
 _CODES = {"broken": 1, "missing": 1, "unfinished": 3, "unattested": 3}
 
 
@@ -84,7 +87,13 @@ def _exit_code(audit: Audit, failed: dict[str, int]) -> int:
 def _form(args: argparse.Namespace, out: Output) -> str:
     if out.json and args.output in (None, "-") and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} both want stdout", hint="Write one to a file: `-o FILE`.")
-    named = _ENDINGS.get(Path(args.output).suffix.lower()) if args.output else None
+    ending = Path(args.output).suffix.lower() if args.output else ""
+    named = _ENDINGS.get(ending)
+    if args.format is None and named is None and is_form(ending):
+        raise UsageError(
+            f"an audit is no {ending} file",
+            hint=f"It can be {', '.join(_ENDINGS)}; for the name as it is, say which form it is: `--format terminal`.",
+        )
     return str(args.format or named or ("json" if out.json else "terminal"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 from playhead import _limits
@@ -11,13 +10,12 @@ from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_ignore, add_run
 from playhead.cli.output import Output, one_line, to_json
-from playhead.cli.whole_file import whole_file
+from playhead.cli.whole_file import is_form, whole_file
 from playhead.errors import UsageError
 from playhead.views import text
 
 FORMATS = ("html", "md", "json")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
-_FORM = re.compile(r"\.[a-z]{2,5}")  # an ending that says what a file is: not a date, a version, or a random one
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +39,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     if len(args.runs) > 2:
         raise UsageError("a report is of one run, or of two", hint="`playhead report LEFT RIGHT -o report.html`.")
+    if args.ignore and len(args.runs) == 1:
+        raise UsageError("--ignore is about what two runs differ in", hint="Name the run to compare with first.")
     from playhead._api.reporting import Report, report  # here: for --help it is not needed
 
     form = _form(args, out)
@@ -75,7 +75,7 @@ def _form(args: argparse.Namespace, out: Output) -> str:
         return "json"
     ending = Path(args.output).suffix.lower() if args.output else ""
     named = _ENDINGS.get(ending)
-    if args.format is None and named is None and _FORM.fullmatch(ending):
+    if args.format is None and named is None and is_form(ending):
         raise UsageError(
             f"a report is no {ending} file",
             hint=f"It can be {', '.join(_ENDINGS)}; for the name as it is, say which of them it is: `--format html`.",

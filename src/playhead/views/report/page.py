@@ -99,10 +99,12 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     ]
     error = "; ".join(filter(None, (text.error_whole(about.get("error")), about.get("last_words"))))
     git, gone = mapping(about.get("git")), about.get("invalidated")
+    commit = " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))
+    commit += ", with uncommitted changes" if git.get("dirty") else ""
     begun = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
         ("run", run.id), ("started", begun), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
-        ("cost", cost), ("commit", " ".join(str(git[name]) for name in ("commit", "branch") if git.get(name))),
+        ("cost", cost), ("commit", commit),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),
         ("replay", _compared(mapping(verified.get("fidelity"))) if is_replay(verified) else ""),
