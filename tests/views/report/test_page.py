@@ -371,6 +371,19 @@ var window = document, location = { hash: "" }, setTimeout = go => go();
 """
 
 
+@pytest.mark.parametrize("name", ["runs", "lines", "lines_at_end", "verify", "integrity", "text", "digest"])
+def test_a_page_whose_data_lacks_something_confirms_nothing(name: str) -> None:
+    data = json.dumps(data_of(report(with_large_values()).html())).replace(f'"{name}":', '"other":')
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        made.eval(PAGE)
+        made.eval('document.querySelectorAll = which => [document.getElementById(which.slice(6, -2) + "0")]')
+        made.eval(f"document.getElementById('data').textContent = {json.dumps(data)}")
+        made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+        assert made.eval("places['integrity-0'].textContent") in ("broken", "not confirmed")
+        assert "its data cannot be read (" in made.eval("places['checked-0'].textContent")
+
+
 def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made() -> None:
     for changed, told in ((False, "intact"), (True, "broken")):
         document = data_of(report(recorded()).html())
