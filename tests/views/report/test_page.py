@@ -544,6 +544,14 @@ def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_mar
     assert "<summary>Timeline of fix-it @\u200bsomeone" in told
 
 
+def test_markdown_has_no_formula_and_no_emoji_where_an_agent_wrote_a_dollar_or_a_colon() -> None:
+    told = report(recorded("std::key::of :+1: $x^2$", name="$y$ :tada:")).markdown()
+    seen = re.sub(r"\\([^\w\s])", r"\1", html.unescape(told))
+    assert "std::\u200bkey::of :\u200b+1: <span>$</span>x^2<span>$</span>" in seen
+    assert "Timeline of <span>$</span>y<span>$</span> :\u200btada:" in seen
+    assert re.findall(r":[\w+-]+:|(?<!<span>)\$", seen) == ["$"]  # what it cost
+
+
 def following(name: str, seq: int) -> dict[str, Any]:
     return {"type": "added", "kind": "tool", "path": f"agent / {name}", "cause": "follows", "right_seq": seq,
             "asked": f'path="{name}"', "answered": "deleted"}  # fmt: skip
