@@ -139,6 +139,13 @@ def test_the_metrics_of_a_model_are_told_as_money_and_times() -> None:
     assert re.search(r"<td>[0-9.,]+ (µs|ms|s)</td>", page[page.rindex("<table>") :])
 
 
+def test_in_a_table_that_scrolls_no_number_is_broken_in_two() -> None:
+    page = report(recorded()).html()
+    assert page.count('<div class="wide"><table>') == 2
+    selectors = re.findall(r"([^{}]*)\{ white-space: nowrap; overflow-wrap: normal; \}", page)
+    assert any(".wide td" in told.split(", ") for told in map(str.strip, selectors))
+
+
 def test_tokens_that_no_call_of_a_model_said_are_unknown_in_the_metrics_too() -> None:
     with playhead.record("two") as run:
         for model, usage in (("gpt-5", {"input": 10, "output": 2}), ("own", None)):
