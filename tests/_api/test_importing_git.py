@@ -73,6 +73,13 @@ def test_a_commit_that_a_run_recorded_itself_is_known(store: FileStore, repo: Pa
     assert [each["commit"] for each in committed(store, str(maker.id))] == [sha]
 
 
+def test_a_commit_that_a_run_made_belongs_to_it_also_where_it_names_none(store: FileStore, repo: Path) -> None:
+    with playhead.record("maker", store=store, capture=False):
+        commit(repo, "made")
+    found = run_import(store, repo, "HEAD~1..HEAD", make_run=True)
+    assert (found.attached, found.known, found.unlinked, found.made) == ([], 1, 0, None)
+
+
 def test_commits_of_no_run_become_one_run_where_that_is_wanted(store: FileStore, repo: Path) -> None:
     second = commit(repo, "second", b="x\n")
     assert run_import(store, repo).unlinked == 2

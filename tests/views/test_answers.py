@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.event.plain import text_mark
 from playhead.views import text
-from playhead.views.answers import Call, Meaning, read
+from playhead.views.answers import Call, Meaning, read, whole
 
 
 def said(*given: Any) -> str:
@@ -121,3 +122,9 @@ def test_who_knows_the_protocol_is_asked_for_what_was_not_found() -> None:
     assert read(both, 80, None, interpret).told == 'calls read_file(path="a"), "First"'
     assert seen == [resolved, {"text": "here"}]  # what was found is not asked for
     assert read(None, 80, None, interpret).told == read({"own": 1}, 80, None, lambda response: None).told == ""
+
+
+def test_a_text_that_is_no_valid_unicode_is_said_too() -> None:
+    cut = text_mark("half \ud83d")  # of an emoji, as where the other half came in another piece
+    assert read({"choices": [{"message": {"content": cut}}]}, 80).told == '"half \\ud83d"'
+    assert whole(cut, 80).text == "half \\ud83d"

@@ -9,6 +9,7 @@ from tests.views.diff.stories import diffed
 
 from playhead.event.envelope import Event
 from playhead.event.kinds import PAYLOADS
+from playhead.event.plain import text_mark
 from playhead.views.moments import Moments
 from playhead.views.spans import tree
 from playhead.views.timeline import Timeline, window
@@ -170,6 +171,13 @@ def steps(*turns: tuple[str, dict[str, Any], str]) -> list[str]:
         story.add("step.started", {"name": name, "attempt": number, "attributes": attributes}, str(number))
         story.add("step.finished", {"status": status}, str(number))
     return [row.detail for row in Timeline().take_all(story.events).rows()]
+
+
+def test_a_name_that_is_no_valid_unicode_is_shown_as_text():
+    name = text_mark("caf\udce9.txt")  # as a file is called whose name is Latin-1
+    story = Story().add("run.started", {"name": name}, "0", None).add("step.started", {"name": name}, "1")
+    timeline = Timeline().take_all(story.events)
+    assert [timeline.summary.name, *(row.name for row in timeline.rows())] == ["caf\\udce9.txt"] * 2
 
 
 def test_turns_of_a_loop_are_not_attempts():

@@ -155,9 +155,10 @@ def _planned(
 ) -> tuple[dict[str, list[tuple[Commit, str]]], list[Commit]]:
     """Say which run gets which commits, oldest first, and which commits belong to none and are recorded nowhere."""
     shas = _listed(commit.sha for commit in commits)
-    recorded: dict[str, set[str]] = {}
-    for sha, run_id in _rows(index, "SELECT sha, run FROM commits WHERE sha IN (SELECT value FROM json_each(?))", shas):
-        recorded.setdefault(sha, set()).add(run_id)
+    recorded: dict[str, dict[str, str]] = {}  # by commit and run: why it is there
+    sql = "SELECT sha, run, coalesce(link, 'committed') FROM commits WHERE sha IN (SELECT value FROM json_each(?))"
+    for sha, run_id, link in _rows(index, sql, shas):
+        recorded.setdefault(sha, {})[run_id] = link
     started: dict[str, list[str]] = {}
     sql = (
         "SELECT git_commit, id FROM runs WHERE origin IS NULL AND git_commit IN (SELECT value FROM json_each(?))"
@@ -172,11 +173,12 @@ def _planned(
         links = dict.fromkeys(started.get(commit.sha, [])[: _limits.IMPORT_RUNS_MAX], "started_from")
         links |= {roots[run_id]: link for run_id, link in commit.runs.items() if run_id in roots}
         found.not_here += [each for each in commit.runs if each not in roots and each not in found.not_here]
-        known = recorded.get(commit.sha, set())
-        found.known += len(known & links.keys())
-        for run_id in links.keys() - known:
+        known = recorded.get(commit.sha, {})
+        linked = [run_id for run_id, link in known.items() if link != "range"]  # as what it made it recorded itself
+        found.known += len(linked)
+        for run_id in links.keys() - known.keys():
             plan.setdefault(run_id, []).append((commit, links[run_id]))
-        found.unlinked += not links
+        found.unlinked += not links and not linked
         if not links and not known:
             left.append(commit)
     return dict(sorted(plan.items())), left

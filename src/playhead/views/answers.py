@@ -119,6 +119,8 @@ class _Answer:
         if self._left < 0 or depth > _DEPTH_MAX:
             return
         part = text.followed(part, self._resolve)
+        if isinstance(part, dict) and "$str" in part:
+            part = text.legible(part)
         if isinstance(part, str):
             if sum(map(len, self.words)) <= self._width:  # else only what tools it asks for: that may come last
                 self.words.append(part)

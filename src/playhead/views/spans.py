@@ -38,7 +38,7 @@ class SpanView:
         data = self.opening.data if isinstance(self.opening.data, dict) else {}
         match self.kind:
             case "model":
-                return str(data.get("model") or data.get("provider") or "model")
+                return words(data.get("model") or data.get("provider") or "model")
             case "http":
                 return f"{data.get('method', '')} {data.get('url', '')}".strip()
             case "process":
@@ -47,7 +47,7 @@ class SpanView:
                 named = (
                     data.get(field) for field in ("name", "capability", "reason", "what", "stream", "job", "method")
                 )
-                return str(next(filter(None, named), ""))
+                return words(next(filter(None, named), ""))
 
     @property
     def status(self) -> str:

@@ -198,14 +198,14 @@ class Timeline:
                 summary.gaps[reason] = summary.gaps.get(reason, 0) + _whole(data.get("count", 1))
 
     def _started(self, data: dict[str, Any]) -> None:
-        self.summary.name = str(data.get("name", ""))
+        self.summary.name = words(data.get("name", ""))
         self.summary.request = data.get("input")
         for name in ("agent", "git", "ci", "environment", "origin", "tags", "ambient"):
             setattr(self.summary, name, data.get(name))
         self._by_program = data.get("agent") is None  # as `playhead record` starts a run
 
     def _adopted(self, data: dict[str, Any]) -> None:
-        self.summary.name = str(data.get("name") or self.summary.name)
+        self.summary.name = words(data.get("name") or self.summary.name)
         self.summary.request = data.get("input") or self.summary.request
         self.summary.agent = data.get("agent") or self.summary.agent
         if tags := mapping(data.get("tags")):

@@ -139,6 +139,13 @@ def test_the_metrics_of_a_model_are_told_as_money_and_times() -> None:
     assert re.search(r"<td>[0-9.,]+ (µs|ms|s)</td>", page[page.rindex("<table>") :])
 
 
+def test_in_a_table_that_scrolls_no_number_is_broken_in_two() -> None:
+    page = report(recorded()).html()
+    assert page.count('<div class="wide"><table>') == 2
+    selectors = re.findall(r"([^{}]*)\{ white-space: nowrap; overflow-wrap: normal; \}", page)
+    assert any(".wide td" in told.split(", ") for told in map(str.strip, selectors))
+
+
 def test_tokens_that_no_call_of_a_model_said_are_unknown_in_the_metrics_too() -> None:
     with playhead.record("two") as run:
         for model, usage in (("gpt-5", {"input": 10, "output": 2}), ("own", None)):
@@ -371,6 +378,19 @@ var window = document, location = { hash: "" }, setTimeout = go => go();
 """
 
 
+@pytest.mark.parametrize("name", ["runs", "lines", "lines_at_end", "verify", "integrity", "text", "digest"])
+def test_a_page_whose_data_lacks_something_confirms_nothing(name: str) -> None:
+    data = json.dumps(data_of(report(with_large_values()).html())).replace(f'"{name}":', '"other":')
+    with MiniRacer() as made:
+        made.eval(SCRIPT.read_text())
+        made.eval(PAGE)
+        made.eval('document.querySelectorAll = which => [document.getElementById(which.slice(6, -2) + "0")]')
+        made.eval(f"document.getElementById('data').textContent = {json.dumps(data)}")
+        made.eval("document.getElementById('integrity-0').textContent = 'intact'; begin()")
+        assert made.eval("places['integrity-0'].textContent") in ("broken", "not confirmed")
+        assert "its data cannot be read (" in made.eval("places['checked-0'].textContent")
+
+
 def test_what_the_page_finds_takes_the_place_of_what_was_found_when_it_was_made() -> None:
     for changed, told in ((False, "intact"), (True, "broken")):
         document = data_of(report(recorded()).html())
@@ -529,6 +549,14 @@ def test_markdown_mentions_nobody_links_nothing_and_escapes_only_where_it_is_mar
     assert not re.findall(r"@\w|#\d|GH-\d|://|www\.", seen)
     # What stands between tags is HTML, where a backslash is a letter.
     assert "<summary>Timeline of fix-it @\u200bsomeone" in told
+
+
+def test_markdown_has_no_formula_and_no_emoji_where_an_agent_wrote_a_dollar_or_a_colon() -> None:
+    told = report(recorded("std::key::of :+1: $x^2$", name="$y$ :tada:")).markdown()
+    seen = re.sub(r"\\([^\w\s])", r"\1", html.unescape(told))
+    assert "std::\u200bkey::of :\u200b+1: <span>$</span>x^2<span>$</span>" in seen
+    assert "Timeline of <span>$</span>y<span>$</span> :\u200btada:" in seen
+    assert re.findall(r":[\w+-]+:|(?<!<span>)\$", seen) == ["$"]  # what it cost
 
 
 def following(name: str, seq: int) -> dict[str, Any]:

@@ -32,10 +32,11 @@ from playhead.views.report.contract import (
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
-# GitHub looks for people, issues and addresses in what Markdown has become, where no escape is left of them. What it
-# looks for is parted by a space without width.
-_LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
+# GitHub looks for people, issues, addresses and emoji in what Markdown has become, where no escape is left of them.
+# What it looks for is parted by a space without width.
+_LOOKED_FOR = re.compile(r"[@#](?=\w)|:(?=//|[\w+-]+:)|\b(?:www(?=\.)|GH(?=-\d))", re.IGNORECASE)
 _PARTED = "\\g<0>\u200b"
+_DOLLAR = "<span>$</span>"  # between two others is a formula; GitHub's own way to write one that is none
 _FIELDS_MAX = 3  # that are shown of what differs at one place
 _SEVERE = ("high", "medium")  # what is listed of an audit
 _CHANGED_LINES = 6  # of a patch
@@ -67,7 +68,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
         status = str(about.get("status"))
         known = about.get("cost")
         unknown = about.get("cost_unpriced") or silent(run) or (known is None and about.get("model_calls"))
-        costs = [_m(prices.money(known))] if known is not None else []
+        costs = [escape(prices.money(known))] if known is not None else []
         costs += ["unknown"] if unknown else []
         found.append(
             "| " + " | ".join([
@@ -218,7 +219,7 @@ def _audit(report: Report) -> list[str]:
 
 def _timeline(run: ReportedRun) -> list[str]:
     rows = [row for row in run.timeline if not row.get("quiet")]
-    name = escape(_plain(run.summary.get("name") or run.id))
+    name = escape(_plain(run.summary.get("name") or run.id)).replace("$", _DOLLAR)
     found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
@@ -242,7 +243,7 @@ def _plain(value: Any) -> str:
 def _m(value: Any) -> str:
     """Return a text in which Markdown and HTML see nothing special, in one line."""
     told = _SPECIAL.sub(r"\\\1", _plain(value))
-    return told.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return told.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;").replace("$", _DOLLAR)
 
 
 def _code(value: Any) -> str:

@@ -142,14 +142,15 @@ class Events {
     const found = document.getElementById(id); found.open = true; found.scrollIntoView();
   }
 }
+function unreadable(error) { return "broken, as this page finds: its data cannot be read (" + error.message + ")"; }
 function begin() {
-  let data;
-  try { data = JSON.parse(document.getElementById("data").textContent); } catch (error) {
+  try { read(JSON.parse(document.getElementById("data").textContent)); } catch (error) {
     document.querySelectorAll('[id^="checked-"]').forEach(place => { place.className = "bad";
-      place.textContent = "broken, as this page finds: its data cannot be read (" + error.message + "), so nothing above is confirmed"; });
+      place.textContent = unreadable(error) + ", so nothing above is confirmed"; });
     document.querySelectorAll('[id^="integrity-"]').forEach(claim => { claim.className = "bad"; claim.textContent = "not confirmed"; });
-    return;
   }
+}
+function read(data) {
   const all = data.runs.map((run, number) => new Events(number, run));
   // In slices: whoever reads need not wait until all is checked.
   data.runs.forEach((run, number) => {
@@ -160,7 +161,7 @@ function begin() {
     const say = (style, text) => { place.className = style; place.textContent = text;
       const claim = document.getElementById("integrity-" + number);
       if (claim && style === "bad") { claim.className = "bad"; claim.textContent = "broken"; } };
-    const go = () => {
+    const slice = () => {
       let wrong = null;
       for (const until = Date.now() + SLICE_MS; !wrong && waiting.length && Date.now() < until;) {
         const { lines, state } = waiting[0], before = state.seq, end = state.first + lines.length;
@@ -182,6 +183,7 @@ function begin() {
         (run.contents && run.contents.length ? "; as sealed is also what " + run.contents.length + " large values say" : "") +
         (run.lines_left_out ? "; " + run.lines_left_out + " more are not in it" : ""));
     };
+    const go = () => { try { slice(); } catch (error) { say("bad", unreadable(error)); } };
     go();
   });
   const show = () => { const found = /^#e([01])-([0-9]+)$/.exec(location.hash); if (found && all[found[1]]) all[found[1]].show(Number(found[2])); };
