@@ -167,3 +167,11 @@ def test_a_file_has_its_form_and_json_is_about_it(ask, sample, more, form, begin
 def test_fields_are_ignored_in_a_report_of_two_runs_alone(ask, sample):
     said = ask("report", "@last", "--ignore", "/output", "-o", "a.html")
     assert (said.code, "Name the run to compare with" in said.err) == (2, True)
+
+
+def test_a_comment_says_which_of_two_runs_is_the_left_one(ask, store):
+    runs = [record_sample(store), record_sample(store, issue=7)]
+    told = ask("report", *runs, "--format", "md").out
+    for side, run in zip(("left", "right"), runs, strict=True):
+        assert f"| {side}: fix\\-login `{run}` |" in told
+        assert f"<summary>Timeline of {side}, fix-login: " in told

@@ -11,6 +11,7 @@ from playhead.views.diff.saying import outcome_of
 from playhead.views.points import mapping
 
 FORMAT = "playhead-report/1"
+SIDES = ("left", "right")
 _SEVERITIES = {name: place for place, name in enumerate(SEVERITIES)}
 
 

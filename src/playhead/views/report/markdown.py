@@ -12,6 +12,7 @@ from playhead.views import prices, text
 from playhead.views.diff.setting import brief
 from playhead.views.difference import SHOWN_WIDTH, spelled
 from playhead.views.report.contract import (
+    SIDES,
     Report,
     ReportedRun,
     before,
@@ -48,7 +49,8 @@ def markdown_of(report: Report) -> str:
     parts = {"runs": _runs(report.runs), "differences": [] if report.diff is None else _diff(report.diff)}
     parts["settings"] = [] if report.diff is None else _settings(report.diff)
     parts["audit"] = _audit(report)
-    parts |= {f"timeline of {run.id}": _timeline(run) for run in report.runs}
+    sides = SIDES if len(report.runs) > 1 else ("",)
+    parts |= {f"timeline of {run.id}": _timeline(run, side) for run, side in zip(report.runs, sides, strict=True)}
     told, room = ["## Playhead", ""], _limits.REPORT_COMMENT_CHARACTERS_MAX
     for name, lines in parts.items():
         size = sum(len(line) + 1 for line in lines)
@@ -63,8 +65,8 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
     columns = ["run", "status", "took", "models", "tools", "tokens", "cost", *claims]
     found = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     errors: list[str] = []  # below the table: a line between its rows would end it
-    for run in runs:
-        about = run.summary
+    for run, side in zip(runs, SIDES if len(runs) > 1 else ("",), strict=True):
+        about, whose = run.summary, f"{side}: " if side else ""
         status = str(about.get("status"))
         known = about.get("cost")
         unknown = about.get("cost_unpriced") or silent(run) or (known is None and about.get("model_calls"))
@@ -72,7 +74,7 @@ def _runs(runs: list[ReportedRun]) -> list[str]:
         costs += ["unknown"] if unknown else []
         found.append(
             "| " + " | ".join([
-                f"{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
+                f"{whose}{_m(about.get('name') or '')} `{run.id}`", f"{_SIGNS.get(status, '')} {_m(status)}".strip(),
                 _m(text.duration(about.get("duration_us"))), _m(about.get("model_calls")), _m(about.get("tool_calls")),
                 tokens(run),
                 " + ".join(costs),
@@ -217,10 +219,11 @@ def _audit(report: Report) -> list[str]:
     return found
 
 
-def _timeline(run: ReportedRun) -> list[str]:
+def _timeline(run: ReportedRun, side: str) -> list[str]:
     rows = [row for row in run.timeline if not row.get("quiet")]
     name = escape(_plain(run.summary.get("name") or run.id)).replace("$", _DOLLAR)
-    found = ["", f"<details><summary>Timeline of {name}: {text.several(len(rows), 'row')}</summary>", ""]
+    whose = f"{side}, {name}" if side else name
+    found = ["", f"<details><summary>Timeline of {whose}: {text.several(len(rows), 'row')}</summary>", ""]
     found += ["| event | what | status | took |", "|---|---|---|---|"]
     for row in rows[: _limits.REPORT_ROWS_SHORT]:
         told = " ".join(str(row[part]) for part in ("name", "detail", "answer", "result") if row.get(part))

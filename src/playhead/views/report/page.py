@@ -12,6 +12,7 @@ from playhead import _limits
 from playhead.views import prices, text
 from playhead.views.points import mapping
 from playhead.views.report.contract import (
+    SIDES,
     Report,
     ReportedRun,
     by_severity,
@@ -28,7 +29,6 @@ from playhead.views.report.markup import as_json, badge, e, link, tone
 from playhead.views.report.page_diff import diff_of, outcome_told
 
 _INDENT_MAX = 12
-_SIDES = ("left", "right")
 # Of what a browser would load, run or send, nothing is allowed but what stands in the page.
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -65,7 +65,7 @@ def page_of(report: Report, style: str, script: str) -> str:
 
 
 def _heads(report: Report) -> list[str]:
-    sides = _SIDES if len(report.runs) > 1 else ("",)
+    sides = SIDES if len(report.runs) > 1 else ("",)
     return [
         _head(number, run, side, _touched(report, run))
         for number, (run, side) in enumerate(zip(report.runs, sides, strict=True))
@@ -192,7 +192,7 @@ def _metrics(report: Report) -> str:
         tables = [_latencies(mapping(run.metrics.get("total")))]
         tables += [_flat_table(groups)] if isinstance(groups, list) and groups else []
         if any(tables):
-            side = f"{_SIDES[number]}: " if len(report.runs) > 1 else ""
+            side = f"{SIDES[number]}: " if len(report.runs) > 1 else ""
             parts.append(f"<h3>{side}{e(_name(run))}</h3>{''.join(tables)}")
     none = '<p class="dim">No model was asked, no tool called, and there are no steps.</p>'
     return f'<h2 id="metrics">Metrics</h2>{"".join(parts) or none}'
@@ -306,7 +306,7 @@ def _events(number: int, run: ReportedRun, several: bool) -> str:
 
 
 def _of(number: int, run: ReportedRun, several: bool) -> str:
-    return f' <span class="dim">{_SIDES[number]}: {e(_name(run))}, {e(run.id)}</span>' if several else ""
+    return f' <span class="dim">{SIDES[number]}: {e(_name(run))}, {e(run.id)}</span>' if several else ""
 
 
 def _name(run: ReportedRun) -> str:
