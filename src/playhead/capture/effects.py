@@ -84,7 +84,8 @@ _patches = Patches()
 _watch: AfterImport | None = None
 # How often each effect was seen in a run, by the span and the lane that caused it.
 _times: weakref.WeakKeyDictionary[Recording, dict[tuple[str | None, ...], int]] = weakref.WeakKeyDictionary()
-_without: weakref.WeakSet[Recording] = weakref.WeakSet()  # runs that keep no effects
+# Runs that keep no effects, and what the process records into beside them.
+_without: weakref.WeakKeyDictionary[Recording, scope.Ambient | None] = weakref.WeakKeyDictionary()
 
 
 def install() -> None:
@@ -118,9 +119,12 @@ def uninstall() -> None:
             lookups.uninstall()
 
 
-def leave_out(recording: Recording) -> None:
-    """Keep no effects in a run: in that of a test they are what the machine makes of it."""
-    _without.add(recording)
+def leave_out(recording: Recording, beside: scope.Ambient | None) -> None:
+    """Keep no effects in a run: in that of a test they are what the machine makes of it.
+
+    They belong to the run of the process `beside` it, if there is one, and are held to the policy of that.
+    """
+    _without[recording] = beside
 
 
 def _listeners() -> list[tuple[str, audit.Listener]]:
@@ -186,7 +190,10 @@ def _record(what: str, target: str, detail: dict[str, Any], is_sure: bool = True
     About one of which it is not sure that it happens, a policy is asked alone.
     """
     where = scope.live()
-    if where is None or not where.recording.captures or where.recording in _without:
+    if where is not None and where.recording in _without:
+        beside = _without[where.recording]
+        where = None if beside is None else beside.scope()
+    if where is None or not where.recording.captures:
         return
     recording = where.recording
     enforcing.effect(where, what, target, detail)
