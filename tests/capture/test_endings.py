@@ -71,6 +71,7 @@ def test_a_child_that_ends_without_one_is_ok_also_where_it_thought_of_another_en
 
 AT_EXIT = {
     "a function": "import atexit\natexit.register(lambda: open('last', 'w'))",
+    "a function of C": "import atexit\natexit.register(open, 'last', 'w')",
     "a finaliser": "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, open, 'last', 'w')",
     "a log": "from logging import FileHandler, getLogger, handlers\n"
     "getLogger().addHandler(handlers.MemoryHandler(9, target=FileHandler('last', delay=True)))\n"

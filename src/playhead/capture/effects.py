@@ -145,7 +145,7 @@ def _telling(describe: Describe, capability: str | None = None) -> audit.Listene
 
     def listener(args: tuple[Any, ...]) -> None:
         try:
-            if not _is_ours(sys._getframe(2)) and (effect := describe(args)) is not None:
+            if not _is_ours(sys._getframe(1).f_back) and (effect := describe(args)) is not None:
                 _record(*effect)
         except Exception as problem:
             if capability is not None:
@@ -234,21 +234,21 @@ def _is_power_of_ten(number: int) -> bool:
 
 def _opened(args: tuple[Any, ...]) -> None:
     if isinstance(args[2], int) and args[2] & _WRITES:  # most are read
-        _tell_written((*args, _beyond(sys._getframe(2))))
+        _tell_written((*args, _beyond(sys._getframe(1))))
 
 
 _tell_written = _telling(effects_files.written, "fs.write")
 
 
 def _connected(args: tuple[Any, ...]) -> None:
-    _tell_database((*args, _beyond(sys._getframe(2))))
+    _tell_database((*args, _beyond(sys._getframe(1))))
 
 
 _tell_database = _telling(effects_files.database, "fs.write")
 
 
 def _connection_made(args: tuple[Any, ...]) -> None:
-    if enforcing.is_enforced(scope.live()) and not _is_ours(sys._getframe(2)):
+    if enforcing.is_enforced(scope.live()) and not _is_ours(sys._getframe(1).f_back):
         untold.watch_database(args[0])
 
 
@@ -327,7 +327,7 @@ def _variable_removed(args: tuple[Any, ...]) -> Effect | None:
 def _library_loaded(args: tuple[Any, ...]) -> None:
     from playhead.capture.clients import native  # here: few programs do this, and every one that is recorded is here
 
-    native.library_loaded(args[0], sys._getframe(2))
+    native.library_loaded(args[0], sys._getframe(1).f_back)
 
 
 _LISTENERS: dict[str, audit.Listener] = {
