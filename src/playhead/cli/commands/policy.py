@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from playhead._api import policing
+from playhead._api.children import children_of
 from playhead._api.policing import policy_here, tested
 from playhead._api.reading import Run, load, open_index, open_store
 from playhead.cli import filters
@@ -175,6 +176,12 @@ def _test(policy: Rules, args: argparse.Namespace, out: Output) -> int:
 
 
 def _runs(args: argparse.Namespace) -> list[Run]:
+    """Return the runs that are asked about, each with those of the Pythons that its program started."""
+    found = {run.id: run for chosen in _chosen(args) for run in (chosen, *children_of(chosen))}
+    return list(found.values())
+
+
+def _chosen(args: argparse.Namespace) -> list[Run]:
     if args.runs:
         if filters.given(args):
             raise UsageError("runs are named, or chosen by filters", hint="Leave one of the two out.")
