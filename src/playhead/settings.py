@@ -110,7 +110,7 @@ def _files(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
         try:
             table: Any = tomllib.loads(text.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:  # no TOML, no UTF-8, a number of thousands of digits
             raise ConfigError(f"{path} cannot be read: {problem}") from None
         for key in keys:
             table = table.get(key, {})

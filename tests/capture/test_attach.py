@@ -384,6 +384,27 @@ def test_a_program_ends_and_complains_as_it_does_without_us(store: Path, tmp_pat
     assert finished(run)["metadata"]["exit_code"] == plain.returncode
 
 
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_what_c_calls_at_the_exit_is_called(store: Path, tmp_path: Path, pure: str) -> None:
+    (tmp_path / "it.py").write_text(
+        "import atexit, os, queue, random, subprocess, sys, threading, time\n"
+        "atexit.register(subprocess.Popen, ['true'])\n"
+        "atexit.register(os.system, 'echo by a shell')\n"
+        "atexit.register(threading.Event().wait, 0.01)\n"
+        "atexit.register(queue.Queue().put, None)\n"
+        "atexit.register(os.remove, 'missing')\n"
+        "atexit.register(time.time)\n"
+        "atexit.register(random.random)\n"
+    )
+    argv = [sys.executable, str(tmp_path / "it.py")]
+    plain = subprocess.run(argv, env=clean_environment(), capture_output=True, check=False)
+    assert launched(store, argv, env=clean_environment(PLAYHEAD_PURE=pure)) == (0, plain.stdout, plain.stderr)
+    run = only_run(store)
+    assert_whole(run)
+    started = [event.data["argv"] for event in run.events() if event.kind == "process.started"]
+    assert started[1:] == [["echo by a shell"], ["true"]]
+
+
 def test_what_the_program_did_before_it_raised_is_there(store: Path) -> None:
     code, _, err = launched(store, python(f"{ACTS}\nact('x')\nraise ValueError('no')"))
     assert (code, err.count(b"Traceback"), b"playhead" in err) == (1, 1, False)

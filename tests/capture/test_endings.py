@@ -10,6 +10,7 @@ from tests.capture.launching import assert_whole, finished, launched, python
 
 import playhead
 from playhead.capture import hooks
+from playhead.policy.rules import FILE
 from playhead.store.files import FileStore
 
 PARENT = """
@@ -66,6 +67,36 @@ def test_a_child_that_ends_without_one_is_ok_also_where_it_thought_of_another_en
     )
     for child, (seen, status, end) in zip(children, ends_of(tmp_path / "store", *children), strict=True):
         assert (seen, status, "error" in end) == (0, "ok", False), child
+
+
+AT_EXIT = {
+    "a function": "import atexit\natexit.register(lambda: open('last', 'w'))",
+    "a function of C": "import atexit\natexit.register(open, 'last', 'w')",
+    "a finaliser": "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, open, 'last', 'w')",
+    "a log": "from logging import FileHandler, getLogger, handlers\n"
+    "getLogger().addHandler(handlers.MemoryHandler(9, target=FileHandler('last', delay=True)))\n"
+    "getLogger().warning('kept back')",
+}
+
+
+@pytest.mark.parametrize("what", AT_EXIT)
+@pytest.mark.parametrize("is_child", [True, False])
+def test_what_a_program_does_at_its_exit_is_in_its_run_and_held_to_its_policy(
+    tmp_path: Path, what: str, is_child: bool
+) -> None:
+    code = f"{AT_EXIT[what]}\nopen('first', 'w').close()"
+    started = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}])" if is_child else code
+    launched(tmp_path / "store", python(started), cwd=tmp_path)
+    files = FileStore(tmp_path / "store")
+    events = [event for id in files.runs() for event in playhead.Run(files, id).events()]
+    targets = [event.data["target"] for event in events if event.kind == "effect.observed"]
+    assert [Path(target).name for target in targets if not target.endswith("python")] == ["first", "last"]
+    (tmp_path / "last").unlink()
+    (tmp_path / FILE).write_text(
+        'mode = "enforce"\n[capabilities."process.exec"]\nallow = "*"\n[capabilities."fs.write"]\nallow = "first"\n'
+    )
+    launched(tmp_path / "store", python(started), cwd=tmp_path)
+    assert not (tmp_path / "last").exists()
 
 
 def test_an_exception_that_nobody_catches_is_an_error_and_ctrl_c_is_a_cancellation(tmp_path: Path) -> None:

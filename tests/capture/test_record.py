@@ -485,8 +485,9 @@ def test_usage_is_understood_by_the_names_that_providers_use(usage: Any) -> None
     assert answered.data["usage"] == {"input": 3, "output": 4}
 
 
-def test_a_setting_that_cannot_be_read_does_not_stop_the_agent(tmp_path: Path) -> None:
-    (tmp_path / "playhead.toml").write_text("dir = ")
+@pytest.mark.parametrize("text", ["dir = ", f"strict = 1{'0' * 5000}"])
+def test_a_setting_that_cannot_be_read_does_not_stop_the_agent(tmp_path: Path, text: str) -> None:
+    (tmp_path / "playhead.toml").write_text(text)
     with pytest.warns(playhead.RecordingWarning, match=r"playhead\.toml cannot be read"), playhead.record("x") as run:
         pass
     assert run.id is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import playhead
+from playhead.capture.record import Record
 from playhead.cli.commands.policy import _RESOURCES
 from playhead.policy.rules import FILE, KNOWN, UNPRICED
 from playhead.store.price_list import PriceList
@@ -81,6 +82,18 @@ def test_a_policy_is_tested_against_what_was_recorded(ask, store):
     assert said.out.startswith("2 of 4 would have been denied in 1 run")
     assert ask("policy", "test", run, "--since", "1h", "--policy", "strict.toml").code == 2
     assert ask("policy", "test", "--policy", "nothing.toml").code == 2
+
+
+@pytest.mark.parametrize("chosen", [["r"], ["--name", "r"], []])
+def test_a_policy_is_tested_against_what_pythons_did_that_a_run_started_too(ask, store, chosen):
+    with playhead.record("r", store=store) as run:
+        pass
+    with Record("helper", store=store, origin={"run": run.id, "mode": "child"}):
+        Path("written").write_text("x")
+    Path(FILE).write_text('[capabilities."fs.write"]\nallow = ["elsewhere"]\n')
+    found = ask("policy", "test", *chosen, "--json").json
+    assert [one["capability"] for told in found["runs"] for one in told["denied"]] == ["fs.write"]
+    assert len(found["runs"]) == 2
 
 
 @pytest.mark.parametrize("mode", ["observe", "enforce"])

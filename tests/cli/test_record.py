@@ -94,6 +94,43 @@ def test_a_policy_holds_in_what_is_recorded_inside_of_what_it_rules(shell, store
     assert "in which this was started, cannot be read" in said.err
 
 
+@pytest.mark.parametrize(
+    ("inner", "denied"),
+    [
+        ("with playhead.record('inner'):\n    write()", "nothing allows"),
+        ("os.chdir('/')\nwith playhead.record('inner', store=STORE):\n    write()", "nothing allows"),
+        ("with playhead.record('inner', capture=False):\n    write()", "capture=False"),
+        (
+            "with playhead.record('inner'):\n    late = threading.Timer(0.2, write)\n    late.start()\nlate.join()",
+            "nothing allows",
+        ),
+        (
+            "def again():\n    with playhead.record('again'):\n        write()\n"
+            "with playhead.record('inner'):\n    late = threading.Timer(0.2, again)\n    late.start()\nlate.join()",
+            "nothing allows",
+        ),
+    ],
+    ids=["a run of its own", "elsewhere", "uncaptured", "what outlives a run", "a run in what outlives one"],
+)
+@pytest.mark.parametrize("is_child", [True, False])
+def test_a_policy_holds_in_every_run_that_is_opened_in_what_it_rules(shell, store, tmp_path, inner, denied, is_child):
+    (tmp_path / FILE).write_text(
+        f'mode = "enforce"\n[capabilities."process.exec"]\nallow = "*"\n[capabilities."fs.write"]\nallow = "{FILE}"\n'
+    )
+    (tmp_path / "inner.py").write_text(
+        f"import os, threading, playhead\nSTORE = {str(tmp_path / 'other')!r}\n"
+        f"def write():\n    open({str(tmp_path / 'written')!r}, 'w').close()\n{inner}\n"
+    )
+    started = "subprocess.run([sys.executable, 'inner.py'])" if is_child else "exec(open('inner.py').read())"
+    (tmp_path / "agent.py").write_text(
+        f"import subprocess, sys\nopen({FILE!r}, 'w').write('mode = \"observe\"')\n{started}\n"
+    )
+    said = shell("record", "--quiet", "--", sys.executable, "agent.py")
+    assert denied in said.err or not is_child  # inside of the run of its process it is a step of that
+    assert "Denied" in said.err
+    assert not (tmp_path / "written").exists()
+
+
 def test_with_json_the_summary_is_json_on_stderr_and_stdout_stays_the_programs(shell, store, tmp_path):
     (tmp_path / "agent.py").write_text(AGENT)
     said = shell("record", "--json", "--", sys.executable, "agent.py")

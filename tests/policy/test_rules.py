@@ -158,6 +158,9 @@ def test_a_limit_that_is_reached_denies_what_it_is_about(tmp_path: Path) -> None
         ("[capabilities.'Nonsense!']\nallow = ['a']", "two words or more"),
         ("[limits]\ntoken = 1", "there is no limit 'token'"),
         ("[limits]\ntokens = 'many'", "must be a number"),
+        ("[limits]\ntokens = nan", "must be a number"),
+        (f"[limits]\ntokens = 1{'0' * 400}", "must be a number"),
+        (f"[limits]\ntokens = 1{'0' * 5000}", "cannot be read: .*digits"),
         ("this is no toml", "cannot be read"),
     ],
 )

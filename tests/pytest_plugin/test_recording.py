@@ -10,6 +10,8 @@ import sys
 import pytest
 from tests.pytest_plugin.conftest import KEY, Project
 
+from playhead import audit, load
+
 ONE = """
 @pytest.mark.cassette
 def test_plan():
@@ -315,6 +317,34 @@ def test_switched_off_everything_is_live(project: Project) -> None:
     assert project.run(up=True, PLAYHEAD_DISABLED="1").ret == 0
     assert project.exchanges == 1
     assert not project.cassettes()
+
+
+def test_what_a_test_does_outside_belongs_to_the_run_of_pytest_and_is_held_to_its_policy(project: Project) -> None:
+    project.pytester.makepyfile(agent="")
+    project.test("""
+def write(name):
+    with open(name, "w"):
+        pass
+
+@pytest.mark.cassette
+def test_outside():
+    write("allowed.txt")
+    with pytest.raises(PermissionError):
+        write("denied.txt")
+""")
+    (project.pytester.path / "playhead.policy.toml").write_text(
+        'mode = "enforce"\n[capabilities]\n"fs.write" = { allow = "**", deny = "denied.txt" }\n'
+        '"fs.delete" = { allow = "**" }\n"process.exec" = { allow = "*" }\n'
+    )
+    recording = [sys.executable, "-m", "playhead", "record", "--quiet", "--"]
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"]
+    done = subprocess.run([*recording, *tests], cwd=project.pytester.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert not (project.pytester.path / "denied.txt").exists()
+    written = [one.target for one in audit(load("@last")).findings if one.rule == "write"]
+    assert str(project.pytester.path / "allowed.txt") in written
+    (cassette,) = project.cassettes().values()
+    assert b"effect.observed" not in cassette
 
 
 def test_pytest_loads_next_to_nothing_for_a_project_without_cassettes() -> None:

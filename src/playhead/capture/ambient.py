@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -113,7 +114,14 @@ def _join(run: str, report: str) -> None:
     process.leaving = functools.partial(_leave, recording, report)
     _speak(process)
     process.scope()  # it is open already
-    atexit.register(process.leaving)
+    at_exit(process.leaving)
+
+
+def at_exit(function: Callable[..., None], *given: Any) -> None:
+    """Have something called after all that the program does at its exit, the last lines of its log too."""
+    atexit.register(function, *given)
+    atexit.unregister(logging.shutdown)  # since we have loaded it, it would come after
+    atexit.register(logging.shutdown)
 
 
 def _speak(process: scope.Ambient) -> None:
@@ -185,7 +193,6 @@ def _wait_for_events(given: Handed) -> None:
             from playhead.capture.spans import outcome
 
             finishing.append(functools.partial(_finish, recording, outcome))
-            atexit.register(finishing[0])
         return recording
 
     tap, finishing = None, list[Callable[[], None]]()
@@ -196,21 +203,21 @@ def _wait_for_events(given: Handed) -> None:
         hooks.watch_exit()
     process = scope.Ambient(opening, lane=scope.Lane(tap=tap), origin=origin)
     _speak(process)
-    atexit.register(_tell_reads, process, finishing)
+    at_exit(_end, process, finishing)
     lanes.install()
     clients.install()
     effects.install()  # what either sees first opens the run
     variables.tell_all()  # what it writes is recorded in any case
 
 
-def _tell_reads(process: scope.Ambient, finishing: list[Callable[[], None]]) -> None:
-    """Open the run of a program that has done nothing but read, now that it ends; and end it."""
+def _end(process: scope.Ambient, finishing: list[Callable[[], None]]) -> None:
+    """End the run of a program, now that it ends; of one that has done nothing but read, it is opened for that."""
     tap = process.lane.tap
     # Loading what that needs may make Python forget that it ends because of Ctrl-C.
     if process.recording is None and tap is not None and tap.waiting() and not _is_interrupted():
         process.scope()
-        for finish in finishing:
-            finish()
+    for finish in finishing:
+        finish()
 
 
 def _is_interrupted() -> bool:
@@ -255,7 +262,7 @@ class _Spawned:
         process.leaving = functools.partial(_leave, recording, given.report)
         _speak(process)
         process.scope()  # it is open already
-        atexit.register(process.leaving)
+        at_exit(process.leaving)
         variables.tell_all()
 
 

@@ -31,10 +31,10 @@ _added = False
 def listen(event: str, function: Listener, *, last: bool = False) -> bool:
     """Call a function with the arguments of an event, right before what it tells of is done, in the thread that does.
 
-    `sys._getframe(2)` is then the frame of whoever does it. What the function itself does is not listened to; what a
-    finaliser or a signal handler does that interrupts it, is. One that raises Refused keeps it from being done; `last`
-    lets all others hear of it before. Returns False where nothing will be heard, because another hook does not let
-    ours in.
+    `sys._getframe(1).f_back` is then the frame of whoever does it; None where no code of Python does, as of what was
+    given to `atexit`. What the function itself does is not listened to; what a finaliser or a signal handler does that
+    interrupts it, is. One that raises Refused keeps it from being done; `last` lets all others hear of it before.
+    Returns False where nothing will be heard, because another hook does not let ours in.
     """
     with _lock:
         if last:

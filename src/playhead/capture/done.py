@@ -55,7 +55,7 @@ def wait_in_threads(original: Any) -> Any:
 
     @functools.wraps(original)
     def wait(fs: Any, timeout: float | None = None, return_when: str = "ALL_COMPLETED") -> Any:
-        place = hooks.here(THREADS, sys._getframe(1)) if hooks.watched else None
+        place = hooks.here(THREADS, sys._getframe().f_back) if hooks.watched else None
         if place is None:
             found = original(fs, timeout, return_when)
             return type(found)(Done(found.done), found.not_done)
@@ -100,7 +100,7 @@ def wait_in_loop(original: Any) -> Any:
 
     @functools.wraps(original)
     async def wait(fs: Any, **options: Any) -> Any:
-        place = hooks.here(TASKS, sys._getframe(1)) if hooks.watched else None
+        place = hooks.here(TASKS, sys._getframe().f_back) if hooks.watched else None
         done, pending = await original(fs, **options)
         if place is not None:
             of, by, pack, span = place

@@ -84,7 +84,8 @@ _patches = Patches()
 _watch: AfterImport | None = None
 # How often each effect was seen in a run, by the span and the lane that caused it.
 _times: weakref.WeakKeyDictionary[Recording, dict[tuple[str | None, ...], int]] = weakref.WeakKeyDictionary()
-_without: weakref.WeakSet[Recording] = weakref.WeakSet()  # runs that keep no effects
+# Runs that keep no effects, and what the process records into beside them.
+_without: weakref.WeakKeyDictionary[Recording, scope.Ambient | None] = weakref.WeakKeyDictionary()
 
 
 def install() -> None:
@@ -118,9 +119,12 @@ def uninstall() -> None:
             lookups.uninstall()
 
 
-def leave_out(recording: Recording) -> None:
-    """Keep no effects in a run: in that of a test they are what the machine makes of it."""
-    _without.add(recording)
+def leave_out(recording: Recording, beside: scope.Ambient | None) -> None:
+    """Keep no effects in a run: in that of a test they are what the machine makes of it.
+
+    They belong to the run of the process `beside` it, if there is one, and are held to the policy of that.
+    """
+    _without[recording] = beside
 
 
 def _listeners() -> list[tuple[str, audit.Listener]]:
@@ -141,7 +145,7 @@ def _telling(describe: Describe, capability: str | None = None) -> audit.Listene
 
     def listener(args: tuple[Any, ...]) -> None:
         try:
-            if not _is_ours(sys._getframe(2)) and (effect := describe(args)) is not None:
+            if not _is_ours(sys._getframe(1).f_back) and (effect := describe(args)) is not None:
                 _record(*effect)
         except Exception as problem:
             if capability is not None:
@@ -186,7 +190,10 @@ def _record(what: str, target: str, detail: dict[str, Any], is_sure: bool = True
     About one of which it is not sure that it happens, a policy is asked alone.
     """
     where = scope.live()
-    if where is None or not where.recording.captures or where.recording in _without:
+    if where is not None and where.recording in _without:
+        beside = _without[where.recording]
+        where = None if beside is None else beside.scope()
+    if where is None or not where.recording.captures:
         return
     recording = where.recording
     enforcing.effect(where, what, target, detail)
@@ -227,21 +234,21 @@ def _is_power_of_ten(number: int) -> bool:
 
 def _opened(args: tuple[Any, ...]) -> None:
     if isinstance(args[2], int) and args[2] & _WRITES:  # most are read
-        _tell_written((*args, _beyond(sys._getframe(2))))
+        _tell_written((*args, _beyond(sys._getframe(1))))
 
 
 _tell_written = _telling(effects_files.written, "fs.write")
 
 
 def _connected(args: tuple[Any, ...]) -> None:
-    _tell_database((*args, _beyond(sys._getframe(2))))
+    _tell_database((*args, _beyond(sys._getframe(1))))
 
 
 _tell_database = _telling(effects_files.database, "fs.write")
 
 
 def _connection_made(args: tuple[Any, ...]) -> None:
-    if enforcing.is_enforced(scope.live()) and not _is_ours(sys._getframe(2)):
+    if enforcing.is_enforced(scope.live()) and not _is_ours(sys._getframe(1).f_back):
         untold.watch_database(args[0])
 
 
@@ -320,7 +327,7 @@ def _variable_removed(args: tuple[Any, ...]) -> Effect | None:
 def _library_loaded(args: tuple[Any, ...]) -> None:
     from playhead.capture.clients import native  # here: few programs do this, and every one that is recorded is here
 
-    native.library_loaded(args[0], sys._getframe(2))
+    native.library_loaded(args[0], sys._getframe(1).f_back)
 
 
 _LISTENERS: dict[str, audit.Listener] = {

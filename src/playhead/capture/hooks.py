@@ -151,9 +151,14 @@ def process(lane: Lane | None) -> None:
         _backend.process(lane)
 
 
-def here(of: str, frame: FrameType) -> tuple[str, str, Any, str | None] | None:
-    """Say where a read by the code of a frame would be kept: source, module, pack, span; None where nowhere."""
-    found: tuple[str, str, Any, str | None] | None = _backend.here(of, frame) if _backend is not None else None
+def here(of: str, frame: FrameType | None) -> tuple[str, str, Any, str | None] | None:
+    """Say where a read by the code of a frame would be kept: source, module, pack, span; None where nowhere.
+
+    There is no frame where no code of Python calls, but the interpreter itself: what it was given for its exit.
+    """
+    found: tuple[str, str, Any, str | None] | None = None
+    if _backend is not None and frame is not None:
+        found = _backend.here(of, frame)
     return found
 
 

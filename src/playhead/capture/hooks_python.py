@@ -89,7 +89,9 @@ def here(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | None:
     return _place(of, frame) if _watching and not _state.inside else None
 
 
-def _place(of: str, frame: FrameType) -> tuple[str, str, Pack, str | None] | None:
+def _place(of: str, frame: FrameType | None) -> tuple[str, str, Pack, str | None] | None:
+    if frame is None:
+        return None
     name: Any = frame.f_globals.get("__name__")
     sort = _Needed.sorts.get(name)
     if sort is None:
@@ -252,7 +254,7 @@ def _wrapper(
             return call(*given, **kwargs)
         _state.inside = True
         try:
-            place = _place(of, sys._getframe(1))
+            place = _place(of, sys._getframe().f_back)
             if place is None and what == What.STDIN:
                 place = _anywhere(of)
             if place is None:
@@ -293,7 +295,7 @@ def _kept(original: Any, of: str, what: What, keep: Callable[..., None]) -> Any:
             return original(*args, **kwargs)
         state.inside = True
         try:
-            place = _place(of, frame_of(1))
+            place = _place(of, frame_of().f_back)
             result = NotImplemented if place is None else _answered(what, place, args, kwargs, False)
             if result is NotImplemented:
                 result = original(*args, **kwargs)

@@ -98,7 +98,7 @@ def _as_completed(base: Any, original: Any) -> Any:
         while rest:
             with _completing:
                 ready = [future for future in rest if future._state in done_states]
-            place = hooks.here(_COMPLETED, sys._getframe(1)) if hooks.watched and timeout is not None else None
+            place = hooks.here(_COMPLETED, sys._getframe().f_back) if hooks.watched and timeout is not None else None
             if place is not None or not ready:
                 left = None if end is None else max(0.0, end - time.monotonic())
                 come = functools.partial(is_ready, rest)

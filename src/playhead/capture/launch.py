@@ -21,12 +21,12 @@ from playhead.capture import children, enforcing, environment, guard, orphans, s
 from playhead.capture.ambient import AMBIENT_VARIABLE, RUN_VARIABLE
 from playhead.capture.attachment import Attachment, Heard
 from playhead.capture.naming import is_python, program_name
-from playhead.capture.opening import open_recording, withdraw
+from playhead.capture.opening import open_recording, policy_around, withdraw
 from playhead.capture.program import OUTPUTS, Again, Program, failure, is_terminal, noticed_signals
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
 from playhead.capture.telling import Ear
-from playhead.errors import PlayheadError, PolicyDenied
+from playhead.errors import PlayheadError
 from playhead.event import envelope, kinds
 from playhead.event.plain import as_marks, describe_error
 from playhead.policy.rules import Rules
@@ -58,23 +58,13 @@ class Launched:
 def open_run(store: FileStore, settings: Settings, rules: enforcing.Given = enforcing.OF_FOLDER) -> Recording:
     """Open a run for `launch`; PlayheadError where nothing can be recorded here."""
     _fill_closed_descriptors()
-    outer = policy_around(settings) if rules == enforcing.OF_FOLDER else None
+    outer = policy_here(settings) if rules == enforcing.OF_FOLDER else None
     return open_recording(store, settings, rules=rules if outer is None else outer)
 
 
-def policy_around(settings: Settings) -> Rules | None:
-    """Return the policy that is enforced in the run that we were started in ourselves: it holds in what we start too.
-
-    None without one; PolicyDenied where it cannot be read.
-    """
-    origin = _origin() if children.holds() else None
-    if origin is None:
-        return None
-    try:
-        return enforcing.kept(FileStore(settings.store_root()), origin["run"])
-    except PlayheadError as problem:
-        said = f"the policy of {origin['run']}, in which this was started, cannot be read: {problem.message}"
-        raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said) from problem
+def policy_here(settings: Settings) -> Rules | None:
+    """Return the policy that is enforced in the run that we were started in ourselves."""
+    return policy_around(_origin(), settings)
 
 
 def launch(

@@ -48,7 +48,7 @@ def _looking(come: bool, wait: Callable[[Any, float], object], original: Any) ->
 
     @functools.wraps(original)
     def look(self: Any) -> Any:
-        place = hooks.here(LOOKED, sys._getframe(1)) if hooks.watched else None
+        place = hooks.here(LOOKED, sys._getframe().f_back) if hooks.watched else None
         if place is None or is_in_loop():
             return original(self)
         of, by, pack, _ = place

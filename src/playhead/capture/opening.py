@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from playhead import settings as settings_module
 from playhead._ids import new_run_id
-from playhead.capture import enforcing, guard
+from playhead.capture import children, enforcing, guard
 from playhead.capture.gate import Gate
 from playhead.capture.recording import Recording
 from playhead.capture.redact import Redactor
 from playhead.capture.scope import Policy
-from playhead.errors import PlayheadError, UsageError
+from playhead.errors import PlayheadError, PolicyDenied, UsageError
+from playhead.policy.rules import Rules
 from playhead.settings import Settings
 from playhead.store.base import Store
+from playhead.store.files import FileStore
 
 
 def open_recording(
@@ -46,6 +50,20 @@ def open_recording(
         withdraw(recording)
         raise
     return recording
+
+
+def policy_around(origin: Mapping[str, Any] | None, settings: Settings) -> Rules | None:
+    """Return the policy that is enforced in the run that another one comes from: it holds in that, too.
+
+    None without one; PolicyDenied where it cannot be read.
+    """
+    if origin is None or not children.holds():
+        return None
+    try:
+        return enforcing.kept(FileStore(settings.store_root()), origin["run"])
+    except PlayheadError as problem:
+        said = f"the policy of {origin['run']}, in which this was started, cannot be read: {problem.message}"
+        raise PolicyDenied(said, capability="run.start", rule="unrecorded", reason=said) from problem
 
 
 def withdraw(recording: Recording) -> None:

@@ -54,7 +54,7 @@ def is_inside() -> bool:
 def _put(module: ModuleType, original: Any) -> Any:
     @functools.wraps(original)
     def put(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        place = _place(PUT, sys._getframe(1))
+        place = _place(PUT, sys._getframe().f_back)
         if place is None:
             original(self, item, block, timeout)
         else:
@@ -66,7 +66,7 @@ def _put(module: ModuleType, original: Any) -> Any:
 def _get(module: ModuleType, original: Any) -> Any:
     @functools.wraps(original)
     def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
-        place = _place(GOT, sys._getframe(1))
+        place = _place(GOT, sys._getframe().f_back)
         if place is None or (block and timeout is not None and timeout < 0):
             return original(self, block, timeout)
         return _hand_over(place, module.Empty, functools.partial(original, self, block, timeout))
@@ -91,7 +91,7 @@ def _simple(module: ModuleType, original: Any) -> Any:
             return self
 
         def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-            place = _place(PUT, sys._getframe(1))
+            place = _place(PUT, sys._getframe().f_back)
             act = functools.partial(_put_beside, original, self, item)
             if place is None:
                 act()
@@ -102,7 +102,7 @@ def _simple(module: ModuleType, original: Any) -> Any:
             self.put(item)
 
         def get(self, block: bool = True, timeout: float | None = None) -> Any:
-            place = _place(GOT, sys._getframe(1))
+            place = _place(GOT, sys._getframe().f_back)
             act = functools.partial(_get_beside, original, self, block, timeout)
             if place is None or (block and timeout is not None and timeout < 0):
                 return act()

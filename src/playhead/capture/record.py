@@ -14,10 +14,10 @@ from typing import Any
 from playhead._ids import is_run_id
 from playhead.capture import enforcing, environment, guard, lanes, reads, snapshots
 from playhead.capture.ambient import RUN_VARIABLE
-from playhead.capture.opening import default_settings, open_recording, withdraw
+from playhead.capture.opening import default_settings, open_recording, policy_around, withdraw
 from playhead.capture.recording import Recording
 from playhead.capture.request import Envelope
-from playhead.capture.scope import Lane, Policy, Scope, ambient, current, live, policies
+from playhead.capture.scope import Ambient, Lane, Policy, Scope, ambient, context, live, policies
 from playhead.capture.spans import Span, outcome
 from playhead.event import kinds
 from playhead.event.envelope import kind_of, parse
@@ -130,14 +130,12 @@ class Record(Span):
             lanes.uninstall()
 
     def _begin(self) -> None:
-        process = ambient() if current.get() is None else None
+        process = ambient() if context() is None else None
         if process is None or (process.origin is None and self._store is None):
             outer = live()
             if outer is not None:
                 self._take_part(outer)
                 return
-        if process is not None and self._origin is None:
-            self._origin = process.source()
         strict = bool(self._strict)
         try:
             settings = default_settings()
@@ -146,7 +144,7 @@ class Record(Span):
             if self._strict is not None:
                 settings = dataclasses.replace(settings, strict=self._strict)
             strict = settings.strict
-            self._open(settings)
+            self._open(settings, process)
         except Exception as problem:
             opened, self.recording = self.recording, None
             if opened is not None:
@@ -167,7 +165,7 @@ class Record(Span):
         outer.recording.turns.places.add(self.span)
         self._inside = outer.inside(self.span)
 
-    def _open(self, settings: Settings) -> None:
+    def _open(self, settings: Settings, process: Ambient | None) -> None:
         store = _store(self._store, settings)
         run = _run_of_process() if self._store is None else None
         if run is not None:
@@ -179,10 +177,13 @@ class Record(Span):
             return
         if replayed is not None:
             store, self._origin = replayed.store, replayed.origin
-        recording = open_recording(store, settings, policy=self._policy, captures=self._capture)
+        source = None if process is None else process.source()
+        rules = policy_around(source, settings) or enforcing.OF_FOLDER
+        recording = open_recording(store, settings, policy=self._policy, captures=self._capture, rules=rules)
         if not self._capture and self._origin is None:
             self.recording = recording  # to be let go of
             enforcing.refuse_uncaptured(recording)
+        self._origin = self._origin or source
         if replayed is not None:
             replayed.run = replayed.run or recording.id
         self._role, self.recording = "run", recording

@@ -134,17 +134,24 @@ wrapped: ContextVar[bool] = ContextVar("playhead_wrapped", default=False)
 _ambient: Ambient | None = None
 
 
-def place() -> Scope | None:
-    """Return the current scope, else that of the process; None where there is none, or where its run has ended."""
+def context() -> Scope | None:
+    """Return the current scope; None where there is none, or where its run has ended."""
     scope = current.get()
-    if scope is None:
-        return None if _ambient is None else _ambient.scope()
-    return None if scope.recording.closed else scope
+    return None if scope is None or scope.recording.closed else scope
+
+
+def place() -> Scope | None:
+    """Return the current scope, else that of the process; None where there is none.
+
+    What outlives a run is the process's own again: it does something still, and may be held to a policy.
+    """
+    scope = context()
+    return scope if scope is not None or _ambient is None else _ambient.scope()
 
 
 def opened() -> Scope | None:
     """Return the place, and open no run for it."""
-    return None if current.get() is None and (_ambient is None or _ambient.recording is None) else place()
+    return None if context() is None and (_ambient is None or _ambient.recording is None) else place()
 
 
 def live() -> Scope | None:

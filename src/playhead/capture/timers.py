@@ -77,7 +77,7 @@ def _timing(original: Any, *, replays: bool) -> Any:
     @functools.wraps(original)
     def set_timer(self: Any, when: Any, callback: Any, *args: Any, **options: Any) -> Any:
         place = None if made != lanes.era() or _local.inside else _lane()
-        if place is None or spawning.asked(sys._getframe(1)) != spawning.OWN:
+        if place is None or spawning.asked(sys._getframe().f_back) != spawning.OWN:
             return original(self, when, callback, *args, **options)
         lane, span = place
         lane.timers += 1

@@ -47,7 +47,7 @@ def patch_futures(module: ModuleType, patches: Patches) -> None:
     def with_outcome(original: Any) -> Any:
         @functools.wraps(original)
         def outcome(self: Any, timeout: float | None = None) -> Any:
-            place = None if timeout is None else _place(WAITED, sys._getframe(1))
+            place = None if timeout is None else _place(WAITED, sys._getframe().f_back)
             if place is None:
                 return original(self, timeout)
             if not comes_in_time(place, functools.partial(is_done, self), timeout):
@@ -99,7 +99,7 @@ def _wait_for_event(original: Any) -> Any:
     def wait(self: Any, timeout: float | None = None) -> Any:
         # Without a timeout only of the agent's own: that others wait is a matter of how they are made.
         find = hooks.here if timeout is None else _place
-        place = find(WAITED, sys._getframe(1)) if hooks.watched else None
+        place = find(WAITED, sys._getframe().f_back) if hooks.watched else None
         if place is None:
             return original(self, timeout)
         return bool(comes_in_time(place, functools.partial(original, self), timeout))
@@ -110,7 +110,7 @@ def _wait_for_event(original: Any) -> Any:
 def _acquire(original: Any) -> Any:
     @functools.wraps(original)
     def acquire(self: Any, blocking: bool = True, timeout: float | None = None) -> Any:
-        place = _place(WAITED, sys._getframe(1)) if blocking and timeout is not None else None
+        place = _place(WAITED, sys._getframe().f_back) if blocking and timeout is not None else None
         if place is None:
             return original(self, blocking, timeout)
         return bool(comes_in_time(place, functools.partial(original, self, True), timeout))
@@ -121,7 +121,7 @@ def _acquire(original: Any) -> Any:
 def _wait_for(original: Any) -> Any:
     @functools.wraps(original)
     def wait_for(self: Any, predicate: Any, timeout: float | None = None) -> Any:
-        place = None if timeout is None else _place(WAITED, sys._getframe(1))
+        place = None if timeout is None else _place(WAITED, sys._getframe().f_back)
         if place is None:
             return original(self, predicate, timeout)
         found = comes_in_time(place, functools.partial(original, self, predicate), timeout, self)
@@ -140,8 +140,8 @@ def _wait(original: Any) -> Any:
     @functools.wraps(original)
     def wait(self: Any, timeout: float | None = None) -> Any:
         if timeout is None:
-            return _wait_for_notice(original, self, sys._getframe(1))
-        place = _place(WAITED, sys._getframe(1))
+            return _wait_for_notice(original, self, sys._getframe().f_back)
+        place = _place(WAITED, sys._getframe().f_back)
         if place is None:
             return original(self, timeout)
         of, by, pack, span = place
@@ -157,12 +157,12 @@ def _wait(original: Any) -> Any:
     return wait
 
 
-def _wait_for_notice(original: Any, condition: Any, frame: FrameType) -> Any:
+def _wait_for_notice(original: Any, condition: Any, frame: FrameType | None) -> Any:
     """Wait without a timeout: of several that were notified, the one that has the lock first is chance.
 
     Only for a condition of the agent's own. How often those of `threading` wait for theirs is chance as well.
     """
-    if frame.f_code is _WAIT_FOR and frame.f_back is not None:
+    if frame is not None and frame.f_code is _WAIT_FOR and frame.f_back is not None:
         frame = frame.f_back
         if frame.f_globals is globals() and frame.f_back is not None:
             frame = frame.f_back  # ours, around it
@@ -215,7 +215,7 @@ def _player() -> answering.Player:
 def _join(original: Any) -> Any:
     @functools.wraps(original)
     def join(self: Any, timeout: float | None = None) -> None:
-        place = None if timeout is None else _place(JOINED, sys._getframe(1))
+        place = None if timeout is None else _place(JOINED, sys._getframe().f_back)
         if place is None:
             original(self, timeout)
         else:

@@ -34,7 +34,7 @@ class WholeRecord(Record):
             scope.current.reset(token)
         recording = self.recording
         if recording is not None:
-            effects.leave_out(recording)
+            effects.leave_out(recording, self._before)
             lane = scope.Lane(_ASIDE, recording.tap)
             process = scope.Ambient(lambda: recording, lane=lane, span=self.span)
             process.scope()

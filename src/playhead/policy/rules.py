@@ -7,9 +7,9 @@ not name is denied. Deciding proves nothing about what happens after: it is a gu
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,7 +100,7 @@ def parse(raw: bytes, source: str, root: str) -> Rules:
 
     try:
         table = tomllib.loads(raw.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # no TOML, no UTF-8, a number of thousands of digits
         raise ConfigError(f"{source} cannot be read: {problem}", hint=_HINT) from None
     problems = list(_problems(table))
     if not problems:
@@ -308,7 +308,7 @@ def _problems(table: Mapping[str, Any]) -> Any:
     for name, value in limits.items():
         if name not in LIMITS:
             yield f"there is no limit {name!r}; there are {', '.join(LIMITS)}"
-        elif type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+        elif type(value) not in (int, float) or not 0 <= value <= sys.float_info.max:
             yield f"limits.{name} must be a number from 0 on, and not {value!r}; leave it out for no limit"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import threading
@@ -68,7 +67,7 @@ def attach(folder: str, handed: list[str]) -> None:
         player.recording = process.recording
         leaving = process.leaving
         process.leaving = partial(_leave, player, leaving)
-        atexit.register(process.leaving)  # before the other, which it calls
+        ambient.at_exit(process.leaving)  # before the other, which it calls
 
 
 def _player(plan: Plan) -> Player:

@@ -29,6 +29,8 @@ def told(run: Told, rule: str) -> list[tuple[str, str]]:
         ("link.created", "/repo/a", {"to": "/etc/x", "symbolic": True}, ("low", "repo write: a → /etc/x, a link")),
         ("directory.created", "/repo/d", {"mode": "0777"}, ("low", "repo write: d/, a folder")),
         ("mode.changed", "/repo/a", {"mode": "0777"}, ("low", "repo write: a, mode 0777")),
+        ("attribute.changed", "/repo/a", {"name": "user.x"}, ("low", "repo write: a, attribute user.x")),
+        ("attribute.changed", "/tmp/a", {"name": "user.x"}, ("info", "temporary file write: /tmp/a, attribute user.x")),
         ("file.written", "/repo/.git/hooks/pre-commit", {"mode": "w"}, ("medium", "git folder write: .git/hooks/pre-commit, overwritten")),
         ("file.written", "/repo/.playhead/x", {"mode": "w"}, ("high", "store write: .playhead/x, overwritten")),
         ("file.written", "/tmp/a", {"mode": "w"}, ("info", "temporary file write: /tmp/a, overwritten")),

@@ -78,11 +78,11 @@ def _init(original: Any) -> Any:
         if once:  # it can be read but once
             given["args"] = list(argv)  # type: ignore[arg-type]
             args, options = (), given
-        call = begin(sys._getframe(1), functools.partial(_described, given)) if "args" in given else None
+        call = begin(sys._getframe().f_back, functools.partial(_described, given)) if "args" in given else None
         if call is None and answering.player is None:
             original(self, *args, **options)
         elif call is None:
-            _start_unrecorded(functools.partial(original, self, *args, **options), sys._getframe(1), argv)
+            _start_unrecorded(functools.partial(original, self, *args, **options), sys._getframe().f_back, argv)
         else:
             _start(call, original, self, args, options, piped(given))
         if once:

@@ -33,7 +33,7 @@ def _system(original: Any) -> Any:
             call.inherited = [1, 2]
             return question(command, {"shell": True})
 
-        call = begin(sys._getframe(1), describe)
+        call = begin(sys._getframe().f_back, describe)
         if call is None and answering.player is None:
             return original(command)
         before = children.starting.at

@@ -77,7 +77,7 @@ async def _started(start: Any, factory: Any, args: tuple[Any, ...], argv: Any, o
         from playhead.capture.processes import answered_loops  # here: a program that is recorded does not need it
 
         return await answered_loops.start_elsewhere(start.args[0], factory, argv, given)
-    call = begin(sys._getframe(1), functools.partial(_described, argv, given))
+    call = begin(sys._getframe().f_back, functools.partial(_described, argv, given))
     shell = bool(given.get("shell"))
     file = "/bin/sh" if shell else given.get("executable") or argv[0]
     sys.audit(effects.LOOPED, file, ["sh", "-c", argv] if shell else argv, given.get("cwd"), given.get("env"))

@@ -37,7 +37,7 @@ def _called(
     if (repeats or (timer in _set and not left)) and pack.tap.owner is not None:
         from playhead.capture.clients.unseen import used_at  # loaded by now: a run is open
 
-        used = used_at(sys._getframe(1))
+        used = used_at(sys._getframe().f_back)
         what = "an alarm that repeats" if repeats else "an alarm that went off"
         pack.tap.owner.not_captured("signal", f"{what} at {used}" if used else what)
     if seconds:

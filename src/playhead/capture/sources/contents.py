@@ -96,5 +96,5 @@ def tell(tap: Any, path: str, why: str) -> None:
         from playhead.capture.clients.unseen import used_at  # loaded by now: a run is open
 
         tap.seen[known] = True
-        used = used_at(sys._getframe(1))
+        used = used_at(sys._getframe().f_back)
         tap.owner.not_captured("file", f"{path}: {why} at {used}" if used else f"{path}: {why}")

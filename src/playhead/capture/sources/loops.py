@@ -31,7 +31,7 @@ def _time(original: Any) -> Any:
     @functools.wraps(original)
     def time(self: Any) -> Any:
         value = original(self)
-        place = hooks.here("asyncio.loop.time", sys._getframe(1))
+        place = hooks.here("asyncio.loop.time", sys._getframe().f_back)
         if place is not None:
             of, by, pack, span = place
             if answering.player is not None:

@@ -33,7 +33,7 @@ from playhead.views.summary import Summary
 from playhead.views.timeline import Timeline
 
 if sys.platform != "win32":
-    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, policy_around, run_plainly
+    from playhead.capture.launch import NOT_FOUND, Launched, launch, open_run, policy_here, run_plainly
 
 
 _CHILDREN_SHOWN = 8
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _refuse_another(named: str, settings: Settings) -> None:
     """Raise where a policy is named, and another one is enforced in the run that we were started in."""
-    around = policy_around(settings)
+    around = policy_here(settings)
     if around is not None and rules.load(named).digest != around.digest:
         raise UsageError(
             f"{named} cannot be in force here: {around.source} is enforced in the run in which this was started",

@@ -33,7 +33,7 @@ from playhead.views.spans import command_line
 from playhead.views.starts import Starts
 from playhead.views.text import Resolve
 
-_FILES = ("file.", "directory.", "link.", "mode.", "owner.", "times.")
+_FILES = ("attribute.", "directory.", "file.", "link.", "mode.", "owner.", "times.")
 _MADE = ("directory.created", "file.created", "link.created")
 _UNSEEN_NETWORK = ("websocket", "grpc", "curl_cffi", "uvloop", "transport")  # sources of gaps
 _DONE = ("write", "delete", "process", "network", "secret")  # what a replay may only seem to do
