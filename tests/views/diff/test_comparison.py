@@ -873,6 +873,21 @@ def test_items_of_lists_that_are_ignored_leave_their_numbers_to_the_others(
 
 
 @pytest.mark.parametrize(
+    ("left", "right", "ignore", "path"),
+    [
+        (2, 9, "/output/*", "/output"),
+        ({"a": 1}, [1], "/output/*", "/output"),
+        ({"a/b": 1}, {"a/b": 2}, "/output/a/b", "/output/a~1b"),
+    ],
+)
+def test_what_a_path_does_not_name_is_told_with_the_field_that_differs(
+    left: Any, right: Any, ignore: str, path: str
+) -> None:
+    found = diffed(run(tool("t", {}, left)), run(tool("t", {}, right), run="run_b"), ignore=[ignore])
+    assert [[change.path for change in one.changes] for one in found.deviations] == [[path]]
+
+
+@pytest.mark.parametrize(
     ("ignore", "left_over"),
     [
         ("/files_read/~1tmp~1a", ["/files_read/~1tmp~1b", "/git/commit"]),

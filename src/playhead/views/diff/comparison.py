@@ -196,7 +196,7 @@ class _Comparing:
             config=[
                 one
                 for one in self._seen(differing(left.setting.found(), right.setting.found()))
-                if not first.volatile.is_ignored(one.path)
+                if not first.volatile.is_ignored_of_setting(one.path)
             ],
             durations=self._durations() if self._options.durations else None,
             not_compared=[

@@ -203,17 +203,17 @@ def _envelope(request: Any, data: Data) -> Any:
     return found
 
 
-def covers(ignored: Sequence[str], pointer: str) -> bool:
-    """Say whether a difference lies at a path that is ignored, which may be spelled as the diff prints it."""
-    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer[1:].split("/")]
+def covers(ignored: Sequence[str], names: Sequence[str]) -> bool:
+    """Say whether what has these names, from the outermost in, lies at a path that is ignored."""
+    return len(ignored) <= len(names) and all(step in ("*", name) for step, name in zip(ignored, names, strict=False))
+
+
+def covers_printed(ignored: Sequence[str], names: Sequence[str]) -> bool:
+    """Say the same where the path may be spelled as the diff prints what the runs ran with."""
     path = list(ignored)
     while len(path) > 1 and path[-1] == "*":  # all that is in something is as much as itself
         path.pop()
-    ways = ((path, names), ("/".join(path).split("/"), "/".join(names).split("/")))
-    return any(
-        len(steps) <= len(there) and all(step in ("*", name) for step, name in zip(steps, there, strict=False))
-        for steps, there in ways
-    )
+    return covers(path, names) or covers("/".join(path).split("/"), "/".join(names).split("/"))
 
 
 def without(value: Any, path: Sequence[str]) -> Any:
