@@ -1126,6 +1126,17 @@ def test_a_value_that_is_gone_on_one_side_is_no_other_answer() -> None:
     ]
 
 
+def test_a_value_that_was_erased_is_not_said_to_differ() -> None:
+    erased = {"read": [{"$commit": "c" * 64, "len": 9}]}
+    left, right = run(tool("read", {}, {"read": ["secret"]})), run(tool("read", {}, erased), run="run_b")
+    for one, other, seqs in ((left, right, [2]), (right, left, [2]), (right, right, [2, 2])):
+        found = diffed(one, other)
+        assert (found.identical, found.deviations) == (None, [])
+        assert [(missing["seq"], missing["why"]) for missing in found.not_compared] == [
+            (seq, "a value was erased") for seq in seqs
+        ]
+
+
 def test_what_some_calls_cost_nobody_knows_is_no_sum() -> None:
     def asked(model: str) -> Part:
         return Part("model.invoked", {"model": model, "request": {}}, {"status": "ok", "usage": {"input": 1_000_000}})
