@@ -29,6 +29,7 @@ from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.views.diff.comparison import compare
 from playhead.views.diff.measures import costs_told, tokens_told
+from playhead.views.diff.nodes import Node
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.source import Recorded
 
@@ -268,6 +269,34 @@ def test_what_is_missing_in_what_was_cancelled_since_a_task_beside_it_failed_fol
     alone = all_of(task(1, status="cancelled"), task(2, two), outcomes=("ok", "cancelled"))
     found = diffed(left, run(alone, run=names[1]))
     assert ("removed", "follows") not in [(one.type, one.cause) for one in found.deviations]
+
+
+def test_what_is_missing_deep_in_what_was_cancelled_is_found_without_climbing_out_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slot: Any = Node.parent
+    looks = 0
+
+    def parent(node: Node) -> Any:
+        nonlocal looks
+        looks += 1
+        return slot.__get__(node)
+
+    def looked(deep: int) -> int:
+        nonlocal looks
+        inner, bare = note("end"), note("end")
+        for number in range(deep):
+            inner, bare = step("in", tool("get", number), inner), step("in", bare)
+        values = [["0.2", 1, "error"], ["0.1", 2, "cancelled"]]
+        ended = Part("ambient.read", {"reads": [{"of": "lane.ended", "by": "", "values": values}]})
+        left = run(tool("other").on("0.2"), inner.on("0.1"))
+        right = run(tool("other", None, "e", status="error").on("0.2"), bare.on("0.1"), ended, run="run_b")
+        looks = 0
+        assert [one.cause for one in diffed(left, right).deviations if one.type == "removed"] == ["follows"] * deep
+        return looks
+
+    monkeypatch.setattr(Node, "parent", property(parent, slot.__set__))
+    assert looked(120) < 3 * looked(60)
 
 
 def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
