@@ -133,6 +133,17 @@ def test_lanes_that_raced_do_not_deviate_even_where_their_calls_did_not_overlap(
     assert both_ways(run(one, other), run(other, one, run="run_b")) == []
 
 
+def test_lanes_that_only_have_other_numbers_since_one_came_or_went_raced_too() -> None:
+    tasks = [step("task", tool("get", number), number=number) for number in range(12)]
+    left = [task.on(f"0.{number}") for number, task in enumerate(tasks)]
+    right = [task.on(f"0.{number}") for number, task in enumerate(tasks[1:])]
+    for ones in (left, left[::-1]):
+        found = both_ways(run(*ones), run(*right, run="run_b"))
+        assert found == [("removed", None, "task"), ("removed", "follows", "get")]
+    swapped = [tasks[1].on("0.0"), tasks[0].on("0.1"), *left[2:]]
+    assert both_ways(run(*left), run(*swapped, run="run_b")) == [("moved", None, "task")]
+
+
 def test_calls_of_a_lane_in_another_order_deviate_once() -> None:
     one, other = (tool(name, {}, name).on("0.1") for name in "ab")
     assert [type for type, _, _ in both_ways(run(one, other), run(other, one, run="run_b"))] == ["moved"]
