@@ -105,6 +105,19 @@ def test_a_call_that_moved_into_another_step_is_one_move() -> None:
     assert both_ways(left, right) == [("moved", None, "search")]
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_is_in_a_call_that_moved_goes_with_it(first: bool, twice: bool) -> None:
+    x, y, z = tool("x", 1, "found"), tool("y", 2, "y"), tool("z", 3, "z")
+    was, now = ((x, y), (x, z)) if first else ((y, x), (z, x))
+    beside = [x] if twice else []
+    left = run(*beside, step("a", tool("t", 1, "t", *was)), step("b", tool("k", 9)))
+    right = run(step("a"), step("b", tool("k", 9), tool("t", 1, "t", *now)), run="run_b")
+    assert sorted((type, name) for type, _, name in both_ways(left, right)) == sorted(
+        [("moved", "t"), ("added", "z"), ("removed", "y"), *[("removed", "x")] * twice]
+    )
+
+
 @pytest.mark.parametrize("siblings", [SIBLINGS[:6], GENERIC[:6]])
 def test_calls_that_overlapped_and_ended_in_another_order_do_not_deviate(siblings: list[Part]) -> None:
     left = run(together(*siblings, ends=range(6)))

@@ -231,6 +231,8 @@ class _Comparing:
         same_question = "question" in lost or self._asks_the_same(left, right)
         same_answer = left.answer == right.answer or "answer" in lost
         apart = left.parent is not None and left.parent.mate is not right.parent
+        if left.moved == "parent" and not apart:  # what it is in was paired later
+            left.moved = right.moved = ""
         cause = None
         if not same_question:
             cause = "input_changed"
