@@ -200,6 +200,31 @@ def test_what_a_lane_asked_is_not_hidden_by_what_went_on_beside_it_where_it_bega
     assert [(one.context_pack or {}).get("digest") for one in found] == ["d0"] * 4
 
 
+def test_what_a_task_did_beside_a_question_is_not_taken_for_what_led_to_its_answer():
+    plain = events(
+        ("run.started", {"name": "n", "context_pack": "d0"}, "0"),
+        ("artifact.created", {"name": "p1", "role": "context_pack", "digest": "d1"}, None),
+        ("model.invoked", {"model": "m", "request": "plan"}, "1"),
+        ("artifact.created", {"name": "p2", "role": "context_pack", "digest": "d2"}, None),
+        ("model.invoked", {"model": "m", "request": "title"}, "2"),
+        ("model.responded", {"status": "ok", "response": "planned"}, "1"),
+        ("note.added", {"text": "done"}, None),
+        ("model.responded", {"status": "ok", "response": "titled"}, "2"),
+        ("artifact.created", {"name": "p3", "role": "context_pack", "digest": "d3"}, None),
+        ("note.added", {"text": "done"}, None),
+    )
+    lanes = ["0", "0", "0", "0.1", "0.1", "0", "0", "0.1", "0.1", "0"]
+    story = [lane(event, where) for event, where in zip(plain, lanes, strict=True)]
+    main, beside = ("plan", "planned", "d1"), ("title", "titled", "d2")
+    for seq, expected in ((5, main), (6, main), (7, beside), (9, main)):
+        found = state_at(story, seq)
+        assert found.last_request is not None
+        assert found.last_answer is not None
+        assert found.context_pack is not None
+        told = found.last_request["request"], found.last_answer["response"], found.context_pack["digest"]
+        assert told == expected
+
+
 def test_messages_are_read_off_requests_of_every_shape():
     said = [{"role": "user", "content": "hi"}]
     shapes = {

@@ -32,6 +32,7 @@ _POLICY = ("capability", "resource", "decision", "rule", "reason", "mode")
 _ARTIFACT = ("name", "role", "media", "digest", "size")
 
 Fetch = Callable[[int], Event]  # one event with every value as it was
+_Known = tuple[list[int], list[int]]  # places from which on something is in force, and where each was done
 
 
 class Beginning(Sequence[Any]):
@@ -61,27 +62,38 @@ class Beginning(Sequence[Any]):
 
 
 class _Lanes:
-    """Places where something was done, by who led to what: a lane and those that it began, else those that began it."""
+    """Places where something was done, by who led to what: a lane and those that it began since, else what began it."""
 
     def __init__(self, began: dict[str, int]) -> None:
-        self._began = began  # by lane: the place of its first event
-        self._own: dict[str, list[int]] = {}
-        self._below: dict[str, list[int]] = {}  # of a lane and all that it led to
+        self._began = began  # by lane: the place of its first event, or of the first that it led to
+        self._own: dict[str, _Known] = {}
+        self._below: dict[str, _Known] = {}  # of a lane and all that it led to
 
-    def add(self, lane: str, seq: int) -> None:
-        self._own.setdefault(lane, []).append(seq)
-        at = lane
+    def add(self, lane: str, place: int, what: int | None = None) -> None:
+        """Note that something was done at a place; `what` was done before, and is in force again from there on."""
+        what = place if what is None else what
+        _append(self._own.setdefault(lane, ([], [])), place, what)
+        at = inner = lane
         while at:
-            self._below.setdefault(at, []).append(seq)
-            at = at.rpartition(".")[0]
+            own = self._own.get(at)
+            # What a lane began, and then did something itself, goes on beside it.
+            if at == lane or own is None or own[0][-1] < self._began[inner]:
+                _append(self._below.setdefault(at, ([], [])), place, what)
+            at, inner = at.rpartition(".")[0], at
 
-    def last(self, lane: str, seq: int) -> int | None:
-        found = _last(self._below.get(lane, ()), seq)
+    def keep(self, lane: str, since: int, place: int) -> None:
+        """Have in force what was so at an earlier place, whatever was done beside the lane since then."""
+        what, own = self.last(lane, since), self._own.get(lane)
+        if what is not None and (own is None or own[0][-1] <= since):
+            self.add(lane, place, what)
+
+    def last(self, lane: str, place: int) -> int | None:
+        found = _known(self._below.get(lane), place)
         while found is None and lane:
             # What a lane does after it began another one is its own: the other one goes on beside it.
-            seq = min(seq, self._began.get(lane, seq))
+            place = min(place, self._began.get(lane, place))
             lane = lane.rpartition(".")[0]
-            found = _last(self._own.get(lane, ()), seq)
+            found = _known(self._own.get(lane), place)
         return found
 
 
@@ -96,7 +108,8 @@ class Moments:
         self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
         self._spending = Spending(prices, resolve)
         self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
-        self._began: dict[str, int] = {}  # by lane: the place of its first event
+        self._began: dict[str, int] = {}  # by lane: the place of its first event, or of the first that it led to
+        self._calls: dict[str | None, int] = {}  # of models, by span: where they were asked
         self._asked, self._answered, self._packs, self._reads = (_Lanes(self._began) for _ in range(4))
         self._checks: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._artifacts: tuple[list[int], list[dict[str, Any]]] = ([], [])
@@ -115,7 +128,10 @@ class Moments:
         if self._places is not None:
             self._places[event.seq] = place
         self._kinds.append((event.kind, event.time, event.lane, event.elapsed_us))
-        self._began.setdefault(event.lane, place)
+        lane = event.lane
+        while lane and lane not in self._began:
+            self._began[lane] = place
+            lane = lane.rpartition(".")[0]
         if event.span is not None and (event.kind in OPENING_TO_CLOSING or event.kind in CLOSING):
             self.spans.turn(event.span, place, opens=event.kind in OPENING_TO_CLOSING)
         self._spending.take(event, place)
@@ -126,9 +142,13 @@ class Moments:
                 self._packs.add(event.lane, place)
             case "model.invoked":
                 self._asked.add(event.lane, place)
+                self._calls.setdefault(event.span, place)
                 self._seqs["model.invoked"].append(place)
             case "model.responded":
                 self._answered.add(event.lane, place)
+                if (asked := self._calls.pop(event.span, None)) is not None:
+                    self._asked.add(event.lane, place, asked)
+                    self._packs.keep(event.lane, asked, place)
             case "tool.called":
                 self._seqs["tool.called"].append(place)
             case "gap.noted" if data.get("reason") not in tuple(UNSEEN):
@@ -348,6 +368,11 @@ def _reads(event: Event) -> list[LaneRead]:
 def _last(seqs: Sequence[int], until: int) -> int | None:
     place = bisect_right(seqs, until)
     return seqs[place - 1] if place else None
+
+
+def _known(found: _Known | None, until: int) -> int | None:
+    at = 0 if found is None else bisect_right(found[0], until)
+    return found[1][at - 1] if found is not None and at else None
 
 
 def _append(lists: tuple[list[int], list[Any]], seq: int, value: Any) -> None:

@@ -29,6 +29,7 @@ from playhead.errors import MissingContent, NotComparable, UsageError
 from playhead.event.envelope import Event
 from playhead.views.diff.comparison import compare
 from playhead.views.diff.measures import costs_told, tokens_told
+from playhead.views.diff.nodes import Node
 from playhead.views.diff.saying import outcome_of
 from playhead.views.diff.source import Recorded
 
@@ -104,6 +105,19 @@ def test_a_call_that_moved_into_another_step_is_one_move() -> None:
     assert both_ways(left, right) == [("moved", None, "search")]
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_is_in_a_call_that_moved_goes_with_it(first: bool, twice: bool) -> None:
+    x, y, z = tool("x", 1, "found"), tool("y", 2, "y"), tool("z", 3, "z")
+    was, now = ((x, y), (x, z)) if first else ((y, x), (z, x))
+    beside = [x] if twice else []
+    left = run(*beside, step("a", tool("t", 1, "t", *was)), step("b", tool("k", 9)))
+    right = run(step("a"), step("b", tool("k", 9), tool("t", 1, "t", *now)), run="run_b")
+    assert sorted((type, name) for type, _, name in both_ways(left, right)) == sorted(
+        [("moved", "t"), ("added", "z"), ("removed", "y"), *[("removed", "x")] * twice]
+    )
+
+
 @pytest.mark.parametrize("siblings", [SIBLINGS[:6], GENERIC[:6]])
 def test_calls_that_overlapped_and_ended_in_another_order_do_not_deviate(siblings: list[Part]) -> None:
     left = run(together(*siblings, ends=range(6)))
@@ -130,6 +144,17 @@ def test_of_calls_that_overlapped_the_one_that_asked_something_else_is_one_chang
 def test_lanes_that_raced_do_not_deviate_even_where_their_calls_did_not_overlap() -> None:
     one, other = (tool(name, {}, name).on(lane) for name, lane in (("a", "0.1"), ("b", "0.2")))
     assert both_ways(run(one, other), run(other, one, run="run_b")) == []
+
+
+def test_lanes_that_only_have_other_numbers_since_one_came_or_went_raced_too() -> None:
+    tasks = [step("task", tool("get", number), number=number) for number in range(12)]
+    left = [task.on(f"0.{number}") for number, task in enumerate(tasks)]
+    right = [task.on(f"0.{number}") for number, task in enumerate(tasks[1:])]
+    for ones in (left, left[::-1]):
+        found = both_ways(run(*ones), run(*right, run="run_b"))
+        assert found == [("removed", None, "task"), ("removed", "follows", "get")]
+    swapped = [tasks[1].on("0.0"), tasks[0].on("0.1"), *left[2:]]
+    assert both_ways(run(*left), run(*swapped, run="run_b")) == [("moved", None, "task")]
 
 
 def test_calls_of_a_lane_in_another_order_deviate_once() -> None:
@@ -268,6 +293,34 @@ def test_what_is_missing_in_what_was_cancelled_since_a_task_beside_it_failed_fol
     alone = all_of(task(1, status="cancelled"), task(2, two), outcomes=("ok", "cancelled"))
     found = diffed(left, run(alone, run=names[1]))
     assert ("removed", "follows") not in [(one.type, one.cause) for one in found.deviations]
+
+
+def test_what_is_missing_deep_in_what_was_cancelled_is_found_without_climbing_out_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slot: Any = Node.parent
+    looks = 0
+
+    def parent(node: Node) -> Any:
+        nonlocal looks
+        looks += 1
+        return slot.__get__(node)
+
+    def looked(deep: int) -> int:
+        nonlocal looks
+        inner, bare = note("end"), note("end")
+        for number in range(deep):
+            inner, bare = step("in", tool("get", number), inner), step("in", bare)
+        values = [["0.2", 1, "error"], ["0.1", 2, "cancelled"]]
+        ended = Part("ambient.read", {"reads": [{"of": "lane.ended", "by": "", "values": values}]})
+        left = run(tool("other").on("0.2"), inner.on("0.1"))
+        right = run(tool("other", None, "e", status="error").on("0.2"), bare.on("0.1"), ended, run="run_b")
+        looks = 0
+        assert [one.cause for one in diffed(left, right).deviations if one.type == "removed"] == ["follows"] * deep
+        return looks
+
+    monkeypatch.setattr(Node, "parent", property(parent, slot.__set__))
+    assert looked(120) < 3 * looked(60)
 
 
 def test_why_a_run_failed_is_said_where_the_other_one_did_not_fail_so() -> None:
@@ -873,6 +926,21 @@ def test_items_of_lists_that_are_ignored_leave_their_numbers_to_the_others(
 
 
 @pytest.mark.parametrize(
+    ("left", "right", "ignore", "path"),
+    [
+        (2, 9, "/output/*", "/output"),
+        ({"a": 1}, [1], "/output/*", "/output"),
+        ({"a/b": 1}, {"a/b": 2}, "/output/a/b", "/output/a~1b"),
+    ],
+)
+def test_what_a_path_does_not_name_is_told_with_the_field_that_differs(
+    left: Any, right: Any, ignore: str, path: str
+) -> None:
+    found = diffed(run(tool("t", {}, left)), run(tool("t", {}, right), run="run_b"), ignore=[ignore])
+    assert [[change.path for change in one.changes] for one in found.deviations] == [[path]]
+
+
+@pytest.mark.parametrize(
     ("ignore", "left_over"),
     [
         ("/files_read/~1tmp~1a", ["/files_read/~1tmp~1b", "/git/commit"]),
@@ -1109,6 +1177,17 @@ def test_a_value_that_is_gone_on_one_side_is_no_other_answer() -> None:
     assert [(one.cause, [change.path for change in one.changes]) for one in found.deviations] == [
         ("status_changed", ["/status"])
     ]
+
+
+def test_a_value_that_was_erased_is_not_said_to_differ() -> None:
+    erased = {"read": [{"$commit": "c" * 64, "len": 9}]}
+    left, right = run(tool("read", {}, {"read": ["secret"]})), run(tool("read", {}, erased), run="run_b")
+    for one, other, seqs in ((left, right, [2]), (right, left, [2]), (right, right, [2, 2])):
+        found = diffed(one, other)
+        assert (found.identical, found.deviations) == (None, [])
+        assert [(missing["seq"], missing["why"]) for missing in found.not_compared] == [
+            (seq, "a value was erased") for seq in seqs
+        ]
 
 
 def test_what_some_calls_cost_nobody_knows_is_no_sum() -> None:

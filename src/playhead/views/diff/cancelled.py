@@ -33,6 +33,7 @@ class Cancelled:
         self._mates: dict[int, Node | None] = {}  # what stands on the other side for what is only on one
         self._cut_short: dict[int, bool] = {}
         self._beside: dict[int, float] = {}
+        self._around: dict[int, Node | None] = {}
 
     def among(self, found: Iterable[Difference]) -> list[Difference]:
         """Return what was cancelled in one of the runs for that reason, and what it was kept from doing."""
@@ -89,7 +90,7 @@ class Cancelled:
         """Say whether a lane, or one that it comes of, was cancelled after one beside it had ended with an error."""
         for own in _line(lane):
             when, how = ends.get(own, (0, ""))
-            at = around if how == "cancelled" else None
+            at = self._failed_around(around) if how == "cancelled" else None
             while at is not None:
                 for other in self._failed.get(id(at), ()):
                     told = [
@@ -97,8 +98,19 @@ class Cancelled:
                     ]
                     if any(outcome == "error" and then <= when for then, outcome in told):
                         return True
-                at = at.parent
+                at = self._failed_around(at.parent)
         return False
+
+    def _failed_around(self, node: Node | None) -> Node | None:
+        """Return the first span, from this one outwards, right in which something failed."""
+        way: list[Node] = []
+        at = node
+        while at is not None and id(at) not in self._failed and id(at) not in self._around:
+            way.append(at)
+            at = at.parent
+        found = None if at is None else self._around.get(id(at), at)
+        self._around.update((id(one), found) for one in way)
+        return found
 
 
 def _line(lane: str) -> list[str]:

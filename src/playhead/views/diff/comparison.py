@@ -198,7 +198,7 @@ class _Comparing:
             config=[
                 one
                 for one in self._seen(differing(left.setting.found(), right.setting.found()))
-                if not first.volatile.is_ignored(one.path)
+                if not first.volatile.is_ignored_of_setting(one.path)
             ],
             durations=self._durations() if self._options.durations else None,
             not_compared=[
@@ -233,6 +233,8 @@ class _Comparing:
         same_question = "question" in lost or self._asks_the_same(left, right)
         same_answer = left.answer == right.answer or "answer" in lost
         apart = left.parent is not None and left.parent.mate is not right.parent
+        if left.moved == "parent" and not apart:  # what it is in was paired later
+            left.moved = right.moved = ""
         cause = None
         if not same_question:
             cause = "input_changed"

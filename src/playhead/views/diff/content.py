@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
+from playhead.errors import MissingContent
 from playhead.event.keys import ASKED
 from playhead.event.resolve import has_references
 from playhead.views import marks
@@ -59,6 +60,7 @@ _NAMED = {"step": "name", "tool": "name", "artifact.created": "name"}
 _NAMES = ("name", "model", "method", "operation")  # of what is asked
 _NUMBERED = re.compile(r"~\d+(?=(\.[^/]*)?$)")  # what the store adds to the name of a second artifact of one name
 _SHORT = 32  # bytes that are as good as their digest
+_ERASED = b'"$commit":'  # what is left of a value whose content is gone
 _IGNORED = "[ignored]"  # in a list, in place of what is not compared
 _TEST_NAME = ("classname", "file", "name", "suite")
 _TEST_RESULT = ("message", "result", "status")
@@ -178,6 +180,8 @@ def digest(value: Any, resolve: ResolveValue | None = None) -> bytes:
     if b"$" in found and resolve is not None and has_references(found):
         value = resolve(value)
         found = _encoded(value)
+        if _ERASED in found:
+            raise MissingContent("a value was erased")
     if b".0" in found:  # perhaps a float that is a whole number, which RFC 8785 writes as one
         found = encoded(value)
     return found if len(found) <= _SHORT else blake2b(found, digest_size=16).digest()
@@ -203,17 +207,17 @@ def _envelope(request: Any, data: Data) -> Any:
     return found
 
 
-def covers(ignored: Sequence[str], pointer: str) -> bool:
-    """Say whether a difference lies at a path that is ignored, which may be spelled as the diff prints it."""
-    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer[1:].split("/")]
+def covers(ignored: Sequence[str], names: Sequence[str]) -> bool:
+    """Say whether what has these names, from the outermost in, lies at a path that is ignored."""
+    return len(ignored) <= len(names) and all(step in ("*", name) for step, name in zip(ignored, names, strict=False))
+
+
+def covers_printed(ignored: Sequence[str], names: Sequence[str]) -> bool:
+    """Say the same where the path may be spelled as the diff prints what the runs ran with."""
     path = list(ignored)
     while len(path) > 1 and path[-1] == "*":  # all that is in something is as much as itself
         path.pop()
-    ways = ((path, names), ("/".join(path).split("/"), "/".join(names).split("/")))
-    return any(
-        len(steps) <= len(there) and all(step in ("*", name) for step, name in zip(steps, there, strict=False))
-        for steps, there in ways
-    )
+    return covers(path, names) or covers("/".join(path).split("/"), "/".join(names).split("/"))
 
 
 def without(value: Any, path: Sequence[str]) -> Any:

@@ -2,13 +2,15 @@
 
 Two siblings of one lane have an order where one was over before the other began; those that overlapped have none. The
 lanes of tasks and threads run beside each other, so what they do has no order between them, unless the lane itself is
-another: then the program began it at another place.
+another: then the program began it at another place. Where one more was begun, all after it have other numbers; those
+are no others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from playhead.views.diff.nodes import Node
@@ -33,10 +35,14 @@ def moved(pairs: Sequence[Pair], lane: str) -> list[Pair]:
     found = [pair for group in by_lane.values() for pair in _moved(group, _own)]
     if len(by_lane) > 1:
         gone = {id(pair[0]) for pair in found}
+        extents = _Extents(pairs, lane)
+        renumbered = extents.are_renumbered()
         across = [
-            pair for pair in pairs if id(pair[0]) not in gone and (lane == pair[0].lane or pair[0].lane != pair[1].lane)
+            pair
+            for pair in pairs
+            if id(pair[0]) not in gone and (lane == pair[0].lane or (pair[0].lane != pair[1].lane and not renumbered))
         ]
-        found += _moved(across, _Extents(pairs, lane).of)
+        found += _moved(across, extents.of)
     return found
 
 
@@ -91,7 +97,7 @@ class _Extents:
     """Take a lane that was begun inside as one thing, from its first event to its last."""
 
     def __init__(self, pairs: Sequence[Pair], base: str) -> None:
-        self._base = base
+        self._base, self._pairs = base, pairs
         self._spans: list[dict[str, list[int]]] = [{}, {}]
         for pair in pairs:
             for spans, node in zip(self._spans, pair, strict=True):
@@ -105,11 +111,22 @@ class _Extents:
             places.append((first, last))
         return Placed(places[0], places[1], _weight(pair[0]))
 
+    def are_renumbered(self) -> bool:
+        """Say whether the lanes were begun in one order on both sides: then one before them came or went, at most."""
+        lanes = {(self._top(one.lane), self._top(other.lane)) for one, other in self._pairs}
+        begun = sorted((_spawned(left), _spawned(right)) for left, right in lanes)
+        return all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(begun))
+
     def _top(self, lane: str) -> str:
         """Return the lane that was begun by the base, of which this one comes."""
         if not lane.startswith(f"{self._base}."):
             return lane
         return f"{self._base}.{lane[len(self._base) + 1 :].partition('.')[0]}"
+
+
+def _spawned(lane: str) -> list[tuple[int, str]]:
+    """Return what is in the order in which lanes were begun."""
+    return [(len(number), number) for number in lane.split(".")]
 
 
 def _moved(pairs: Sequence[Pair], place: Callable[[Pair], Placed]) -> list[Pair]:

@@ -87,6 +87,8 @@ class Pairing:
         lefts, rights = left.children, right.children
         start = 0
         for one, other in zip(lefts, rights, strict=False):
+            if one.mate is not None or other.mate is not None:  # somewhere else, before what they are in was paired
+                break
             if one.lane != other.lane or whole(one) != whole(other):
                 break
             self._join(one, other)
@@ -208,11 +210,13 @@ class Pairing:
             gaps.align_by(lambda *sides: [pair for pair in alike(sides[0], sides[1], unnamed) if share(*pair)], "name")
 
     def _elsewhere(self) -> None:
-        """Pair what is left over in different places of the tree, and is the same."""
-        for key, sure in ((whole, False), (_asked, True)):
+        """Pair what is left over in different places of the tree, and is the same; what is in it goes with it."""
+        for key, sure in ((_asked_around, True), (whole, False), (_asked, True)):
             lefts, rights = ([node for node in side.nodes if node.mate is None] for side in self._sides)
+            if not lefts or not rights:
+                return
             known: dict[Hashable, list[Node]] = {}
-            for node in reversed(rights if lefts else ()):
+            for node in reversed(rights):
                 if (found := key(node)) is not None:
                     known.setdefault(found, []).append(node)
             times = Counter(key(node) for node in lefts) if sure and known else Counter()
@@ -242,6 +246,10 @@ def paired_children(left: Node) -> list[Pair]:
 
 def _asked(node: Node) -> Hashable:
     return node.question if node.kind in _CALLS else None
+
+
+def _asked_around(node: Node) -> Hashable:
+    return _asked(node) if node.children else None
 
 
 def _matched(lefts: list[Node], rights: list[Node]) -> list[Pair]:

@@ -52,7 +52,11 @@ class Volatile:
 
     def is_ignored(self, pointer: str) -> bool:
         """Say whether a difference is at a place that is ignored."""
-        return any(content.covers(path, pointer) for path in self._paths)
+        return any(content.covers(path, _unescaped(pointer)) for path in self._paths)
+
+    def is_ignored_of_setting(self, pointer: str) -> bool:
+        """Say the same of what the runs ran with."""
+        return any(content.covers_printed(path, _unescaped(pointer)) for path in self._paths)
 
     def _is_ruled(self, event: Event) -> bool:
         asked = ASKED.get(event.kind)
@@ -87,4 +91,8 @@ def _steps(path: str) -> list[str]:
             f"not a path: {path!r}",
             hint="Write a JSON pointer as the diff shows it, such as /output/time or /request/*.",
         )
-    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]
+    return _unescaped(path)
+
+
+def _unescaped(pointer: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
