@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import HOSTILE
+from tests.ledger.timelines import OTHER, RUN, finish, ledger
 
 import playhead
 from playhead.store import layout
@@ -372,3 +373,19 @@ def test_an_agent_that_was_recorded_with_its_whole_program_does_the_same_as_by_i
     ]
     (changed,) = found["deviations"][1]["changes"]
     assert (changed["path"], changed["left"], changed["right"]) == ("/output", 10, 5)
+
+
+def test_what_is_nested_too_deep_for_us_is_not_compared_and_no_bug(ask, store):
+    for run, leaf in ((RUN, "1"), (OTHER, "2")):
+        writer, log, _ = ledger(run)
+        writer.append("run.started", b'{"name":"t"}', opens=True)
+        deep = "[" * 700 + leaf + "]" * 700
+        opened = writer.append("tool.called", b'{"name":"f","input":null}', parent="0", opens=True)
+        writer.append("tool.returned", f'{{"status":"ok","output":{deep}}}'.encode(), span=opened.span, parent="0")
+        finish(writer)
+        folder = layout.run_dir(store, run)
+        folder.mkdir(parents=True)
+        layout.timeline(folder).write_bytes(bytes(log.buffer))
+    said = ask("diff", RUN, OTHER, "--json")
+    assert said.code == 3
+    assert said.json["error"]["code"] == "not_comparable"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.repositories import commit, git_in, make
 
 from playhead.policy.pushes import pushed_to
 
@@ -52,3 +53,16 @@ def test_an_alias_of_the_repository_or_of_the_user_is_a_push(tmp_path: Path, mon
     assert pushed_to(["git", "ship"], "/") is None
     assert pushed_to(["git", "st"], repo) is None
     assert pushed_to(["git", "up"], repo) is None
+
+
+def test_an_alias_of_the_repository_is_seen_in_its_other_worktrees_and_in_submodules(tmp_path: Path) -> None:
+    for name in ("main", "other"):
+        commit(make(tmp_path / name), "x")
+    main = tmp_path / "main"
+    git_in(main, "config", "alias.p", "push up")
+    git_in(main, "worktree", "add", "-q", "../tree")
+    git_in(main, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "other"), "sub")
+    git_in(main / "sub", "config", "alias.q", "push down")
+    assert pushed_to(["git", "p"], str(tmp_path / "tree")) == "up"
+    assert pushed_to(["git", "-C", "sub", "q"], str(main)) == "down"
+    assert pushed_to(["git", "q"], str(tmp_path / "tree")) is None

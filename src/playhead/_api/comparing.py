@@ -15,7 +15,7 @@ from playhead import settings as settings_module
 from playhead._api.children import children_of
 from playhead._api.collecting import no_collecting
 from playhead._api.reading import Run, load
-from playhead.errors import PlayheadError
+from playhead.errors import NotComparable, PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
 from playhead.store.files import OneRun
@@ -54,8 +54,11 @@ def _compared(left: Run, right: Run, options: Options, children: Callable[[], li
     live = left.id == right.id and left.status == "running"
     until = sum(1 for _ in left.lines()) if live else None
     ones = _recorded(left, until), _recorded(right, until)
-    with no_collecting():
-        return compare(*ones, options, children)
+    try:
+        with no_collecting():
+            return compare(*ones, options, children)
+    except RecursionError:  # by a value that somebody else wrote: our own are cut before that
+        raise NotComparable("a value in one of the runs is nested too deep to be compared") from None
 
 
 def _children(left: Run, right: Run, options: Options) -> list[Child]:

@@ -119,4 +119,19 @@ def _files(cwd: str, git_dir: str) -> Iterator[str]:
     folder = os.path.realpath(cwd)
     while not os.path.exists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
-    yield os.path.join(folder, ".git", "config")
+    yield os.path.join(_repository(os.path.join(folder, ".git")), "config")
+
+
+def _repository(git: str) -> str:
+    """Return the folder of a repository: in a submodule and in another worktree `.git` is a file that leads there."""
+    if os.path.isfile(git):
+        git = os.path.join(os.path.dirname(git), _line(git).removeprefix("gitdir:").strip())
+    return os.path.join(git, _line(os.path.join(git, "commondir")))  # as it is, where there is no such file
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(_limits.POLICY_GIT_CONFIG_BYTES_MAX).strip()
+    except OSError:
+        return ""
