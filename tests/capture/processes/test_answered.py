@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +405,6 @@ other = int(os.environ["OTHER"])
 os.kill(other, 0)
 print("sent")
 """
-    found = again(tmp_path, code, env={"OTHER": "1"}, cwd=tmp_path)
+    found = again(tmp_path, code, env={"OTHER": str(os.getpid())}, cwd=tmp_path)
     assert (found.told["outcome"], found.replayed) == ("ended", found.recorded)
     assert found.told["blocked"] == [], "a look whether it is there does nothing"
