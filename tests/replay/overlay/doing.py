@@ -117,7 +117,7 @@ def step(chance: random.Random, number: int) -> Any:
         (os.symlink, other, one),
         (os.symlink, os.path.join(os.getcwd(), other), one),
         (os.link, one, other),
-        (os.chmod, one, 0o600),
+        (os.chmod, one, 0o700),
         (lambda: os.utime(one, (5, 7)),),
         (lambda: os.stat(one).st_mtime_ns == 7 * 10**9,),
         (lambda: facts(os.stat(one)),),

@@ -284,7 +284,8 @@ class Layers:
             missing.append(folder)
             folder = os.path.dirname(folder)
         for folder in reversed(missing):
-            self._folder_up(folder, self.raw.look(folder))
+            below = self.raw.look(folder)  # a file, where the world has changed, or the program replaced it
+            self._folder_up(folder, below if below is not None and stat.S_ISDIR(below.st_mode) else None)
 
     def _folder_up(self, path: str, below: os.stat_result | None) -> None:
         try:
