@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def test_one_who_holds_what_another_waits_for_goes_on_out_of_turn(tmp_path: Path
         thread.join()
     """
     recorded = record(tmp_path, program)
-    found = recorded.replay(program=["python", "program.py", "reversed"])
+    found = recorded.replay(program=[sys.executable, "program.py", "reversed"])
     assert sorted(found.output.split("\n")) == sorted(recorded.output.split("\n"))
 
 
