@@ -55,3 +55,23 @@ def test_what_an_agent_began_in_another_order_is_seen_where_its_program_ran_it_i
     for both in ((alone, turned), (turned, alone)):
         found = ask("diff", *both, "--json").json["deviations"]
         assert {(one["type"], one["why"], one["path"]) for one in found} == {("moved", "order", "shop / price")}
+
+
+STARTS_A_PYTHON = """
+import subprocess
+import sys
+import playhead
+
+@playhead.agent
+def shop(): return subprocess.run([sys.executable, "-c", "open('list.txt', 'w').close()"]).returncode
+
+shop()
+"""
+
+
+def test_a_python_that_an_agent_started_is_not_missed_where_the_agent_was_recorded_by_itself(ask, record):
+    whole, alone = record(STARTS_A_PYTHON, by=LAUNCHER), record(STARTS_A_PYTHON)
+    assert ask("show", whole, "--json").json["children"] != []
+    for both in ((whole, alone), (alone, whole)):
+        found = ask("diff", *both, "--json").json
+        assert (found["identical"], found["children"]) == (True, [])
