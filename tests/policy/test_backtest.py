@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import socket
 import sys
 from collections.abc import Callable
@@ -50,6 +51,7 @@ def decided(run: playhead.Run) -> list[int]:
 def test_a_limit_names_the_decisions_that_stopped_the_calls_of_an_sdk(limit: str) -> None:
     import openai
 
+    platform.processor()  # the first call of an SDK asks a program for it, once in a process
     policy = f'mode = "enforce"\n{_MODEL}[limits]\n{limit}\n'
     with ScriptedProvider(["Hi."] * 5) as provider:
         client = openai.OpenAI(base_url=provider.base_url, api_key="k", max_retries=0)

@@ -65,4 +65,6 @@ def test_an_alias_of_the_repository_is_seen_in_its_other_worktrees_and_in_submod
     git_in(main / "sub", "config", "alias.q", "push down")
     assert pushed_to(["git", "p"], str(tmp_path / "tree")) == "up"
     assert pushed_to(["git", "-C", "sub", "q"], str(main)) == "down"
+    assert pushed_to(["git", "--git-dir", "../tree/.git", "p"], str(main)) == "up"
+    assert pushed_to(["git", "--git-dir=.git/worktrees/tree", "p"], str(main)) == "up"
     assert pushed_to(["git", "q"], str(tmp_path / "tree")) is None

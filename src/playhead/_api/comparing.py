@@ -65,7 +65,7 @@ def _children(left: Run, right: Run, options: Options) -> list[Child]:
     """Compare the runs of Pythons that the programs of two runs started, as many as that is worth."""
     runs = [{child.id: child for child in children_of(run)} for run in (left, right)]
     lefts, rights = ([_started(child) for child in found.values()] for found in runs)
-    again = [_is_replay(run) for run in (left, right)] if lefts or rights else []
+    none = [_starts_none(run) for run in (left, right)] if lefts or rights else []
     alone = [
         _ALONE.format(side=side) * isinstance(run.store, OneRun) for side, run in (("left", left), ("right", right))
     ]
@@ -78,9 +78,9 @@ def _children(left: Run, right: Run, options: Options) -> list[Child]:
             else:
                 compared += 1
                 found.append(_child(one.name, runs[0][one.run], runs[1][other.run], options))
-        elif one is not None and not again[1]:  # a replay starts no Python: its tape answers
+        elif one is not None and not none[1]:
             found.append(Child(one.name, one.run, None, problem=alone[1]))
-        elif other is not None and not again[0]:
+        elif other is not None and not none[0]:
             found.append(Child(other.name, None, other.run, problem=alone[0]))
     return found
 
@@ -102,9 +102,11 @@ def _started(run: Run) -> Started:
     return Started(run.id, str(data.get("name") or ""), tuple(map(str, argv)) if isinstance(argv, list) else ())
 
 
-def _is_replay(run: Run) -> bool:
-    origin = run.event(0).data.get("origin")
-    return isinstance(origin, dict) and origin.get("mode") in REPLAYS
+def _starts_none(run: Run) -> bool:
+    """Say whether no Python that it starts has a run: it is a replay, or that of an agent by itself."""
+    data = run.event(0).data
+    origin = data.get("origin")
+    return data.get("agent") is not None or (isinstance(origin, dict) and origin.get("mode") in REPLAYS)
 
 
 def _recorded(found: Run, until: int | None) -> Recorded:

@@ -114,7 +114,7 @@ def _files(cwd: str, git_dir: str) -> Iterator[str]:
     yield os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
     yield os.environ.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
     if git_dir:
-        yield os.path.join(cwd, git_dir, "config")
+        yield os.path.join(_repository(os.path.join(cwd, git_dir)), "config")
         return
     folder = os.path.realpath(cwd)
     while not os.path.exists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):

@@ -83,8 +83,20 @@ class Source:
         agent.children = agent.children + side.later
         agent.parent, agent.kind = None, "run"
         side.root, side.nodes = agent, [node for node in side.nodes if id(node) in within]
+        self._begin_lanes_at(agent.lane)
         if (event := self._event(agent.seq)) is not None:
             agent.question = meaning(event, self.volatile.asked(event, side.folder))
+
+    def _begin_lanes_at(self, base: str) -> None:
+        """Call the lane of the agent as that of a run is called, and those that it began by that."""
+
+        def own(lane: str) -> str:
+            return f"0{lane[len(base) :]}" if f"{lane}.".startswith(f"{base}.") else lane
+
+        for node in self.side.nodes if base != "0" else ():
+            node.lane = own(node.lane)
+            node.effects = [(which, own(lane), when) for which, lane, when in node.effects]
+        self.ends = {own(lane): end for lane, end in self.ends.items() if f"{lane}.".startswith(f"{base}.")}
 
     def failure(self) -> dict[str, Any] | None:
         """Return why the run failed; None where it did not.
