@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,12 +15,14 @@ from playhead.store.files import FileStore
 from playhead.store.index import Index
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
+from playhead.views.denials import Denials
 from playhead.views.timeline import Timeline
 
-_CHILDREN = "SELECT id FROM runs WHERE json_extract(origin, '$.mode') = ? AND json_extract(origin, '$.run') = ?"
-_DENIED = (
-    "SELECT run, count(*) FROM policy_checks"
-    " WHERE run IN (SELECT value FROM json_each(?)) AND decision IN ('deny', 'ask') GROUP BY run"
+_CHILDREN = (
+    "SELECT id, json_extract(origin, '$.run') FROM runs WHERE json_extract(origin, '$.mode') = ? AND id > ? ORDER BY id"
+)
+_CHECKED = (
+    "SELECT DISTINCT run FROM policy_checks WHERE run IN (SELECT value FROM json_each(?)) AND decision <> 'allow'"
 )
 _COUNTED = (
     *("model_calls", "tool_calls", "tokens_in", "tokens_out"),
@@ -43,11 +46,25 @@ def children_told(run: Run) -> list[dict[str, Any]]:
     with open_index(run.store) as index:
         rows = [row for child in runs if (row := index.get(child.id)) is not None]
         add_costs(index, rows)
-        denied = dict(index.query(_DENIED, [orjson.dumps([row["id"] for row in rows]).decode()])[1])
+        denied = {id for (id,) in index.query(_CHECKED, [orjson.dumps([row["id"] for row in rows]).decode()])[1]}
     told = ("name", "status", "duration_ms", *_COUNTED)
     return [
-        {"run": row["id"], **{name: row[name] for name in told}, "denied": denied.get(row["id"], 0)} for row in rows
+        {
+            "run": row["id"],
+            **{name: row[name] for name in told},
+            "denied": _denied(Run(run.store, row["id"])) if row["id"] in denied else 0,
+        }
+        for row in rows
     ]
+
+
+def _denied(child: Run) -> int:
+    """Count what a policy denied: of what is decided again and again the index has not each time."""
+    denials = Denials()
+    for event in child.events(resolve=False):
+        if event.kind == "policy.checked":
+            denials.take(event)
+    return denials.count
 
 
 def _told(child: Run) -> dict[str, Any]:
@@ -58,28 +75,40 @@ def _told(child: Run) -> dict[str, Any]:
         "status": found.ended or "crashed",
         "duration_ms": found.duration_us / 1000,
         **{name: getattr(found, name) for name in _COUNTED},
-        "denied": sum(one["times"] for one in found.denied),
+        "denied": _denied(child),
     }
 
 
 def children_of(run: Run) -> list[Run]:
     """Return the runs of programs that this one's program started, and that those started, each after its parent."""
-    if type(run.store) is not FileStore:
-        return [Run(run.store, id) for id in children(run.store, run.id)]
-    out: list[str] = []
-    with open_index(run.store) as index:
-        parents = [run.id]
-        while parents:
-            rows = index.query(f"{_CHILDREN} ORDER BY id", [CHILD, parents.pop(0)])[1]
-            new = [str(id) for (id,) in rows if id not in out and id != run.id]
-            out += new
-            parents += new
-    return [Run(run.store, id) for id in out]
+    return with_children([run])[1:]
 
 
-def with_children(runs: Iterable[Run]) -> list[Run]:
+def with_children(runs: Sequence[Run]) -> list[Run]:
     """Return runs, each followed by those that its program started, and each once."""
-    return list({one.id: one for run in runs for one in (run, *children_of(run))}.values())
+    since = min((run.id for run in runs), default="")
+    known: dict[Path, dict[str, list[str]]] = {}  # by store, what each run started: asked for once, however many runs
+    found: dict[str, Run] = {}
+    for run in runs:
+        family = [run.id]
+        if type(run.store) is not FileStore:
+            family += children(run.store, run.id)
+        else:
+            if run.store.root not in known:
+                known[run.store.root] = _started(run.store, since)
+            for parent in family:  # which grows meanwhile
+                family += known[run.store.root].pop(parent, ())
+        found.update((id, Run(run.store, id)) for id in family if id not in found)
+    return list(found.values())
+
+
+def _started(store: FileStore, since: str) -> dict[str, list[str]]:
+    """Return by run which ones its program started, in the order of time, which that of ids is."""
+    found: dict[str, list[str]] = {}
+    with open_index(store) as index:
+        for id, parent in index.query(_CHILDREN, [CHILD, since])[1]:
+            found.setdefault(str(parent), []).append(str(id))
+    return found
 
 
 def roots_of(index: Index, runs: Iterable[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,9 +16,16 @@ from playhead.errors import UsageError
 _FORM = re.compile(r"\.[a-z]{2,5}")  # an ending that says what a file is: not a date, a version, or a random one
 
 
-def is_form(ending: str) -> bool:
-    """Say whether the ending of a file's name, in small letters, says what sort of file it is."""
-    return _FORM.fullmatch(ending) is not None
+def form_of(target: str | None, endings: Mapping[str, str], noun: str, *, said: str | None = None) -> str | None:
+    """Return the form that is `said`, else that of a file by its ending; UsageError where that is of another sort."""
+    ending = Path(target).suffix.lower() if target else ""
+    found = said or endings.get(ending)
+    if found is None and _FORM.fullmatch(ending):
+        raise UsageError(
+            f"{noun} is no {ending} file",
+            hint=f"It can be {', '.join(endings)}; for the name as it is, say which of them it is: `--format html`.",
+        )
+    return found
 
 
 @contextlib.contextmanager

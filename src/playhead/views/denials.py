@@ -31,6 +31,11 @@ class Denials:
         what = (capability, resource, data.get("mode") == "enforce")
         self._counts[what] = self._counts.get(what, 0) + more
 
+    @property
+    def count(self) -> int:
+        """Return how often something was denied."""
+        return sum(self._counts.values())
+
     def listed(self) -> list[dict[str, Any]]:
         """List what was denied: capability, resource, enforced, times."""
         return [

@@ -152,3 +152,36 @@ def diffed(left: list[Event], right: list[Event], **options: Any) -> Comparison:
 def told(found: Comparison) -> list[tuple[str, str | None, str]]:
     """Return type, cause and name of each deviation."""
     return [(one.type, one.cause, one.name) for one in found.deviations]
+
+
+def both_ways(left: list[Event], right: list[Event], **options: Any) -> list[tuple[str, str | None, str]]:
+    """Compare, check that the other way round mirrors it, and return what differs."""
+    options = {"durations": True, **options}
+    found, mirror = diffed(left, right, **options), diffed(right, left, **options)
+    turned = {"added": "removed", "removed": "added"}
+    assert [
+        (turned.get(one.type, one.type), one.cause, one.right_seq, one.left_seq, one.deviation_point)
+        for one in mirror.deviations
+    ] == [(one.type, one.cause, one.left_seq, one.right_seq, one.deviation_point) for one in found.deviations]
+    for one, other in zip(found.deviations, mirror.deviations, strict=True):
+        assert [change.mirrored() for change in other.changes] == one.changes
+    assert [change.mirrored() for change in mirror.config] == found.config
+    times = ("left_us", "right_us", "left_seq", "right_seq", "unknown")  # path and name are those of the left one
+    assert [turned_round(one, times) for one in mirror.durations or ()] == [
+        {name: one[name] for name in times} for one in found.durations or ()
+    ]
+    assert turned_round(mirror.failures) == found.failures
+    for name, one in found.metrics.items():
+        assert {side: mirror.metrics[name][side] for side in ("left", "right")} == turned_round(one, ("left", "right"))
+    assert (mirror.output_differs, mirror.identical) == (found.output_differs, found.identical)
+    return told(found)
+
+
+def turned_round(one: dict[str, Any], names: Any = None) -> dict[str, Any]:
+    """Return something that has fields of both sides with the sides exchanged."""
+    sides = {"left": "right", "right": "left", "left_us": "right_us", "right_us": "left_us",
+             "left_seq": "right_seq", "right_seq": "left_seq"}  # fmt: skip
+    return {name: one[sides.get(name, name)] for name in names or one}
+
+
+A_FEW = [tool(f"tool {at}", at, at) for at in range(6)]

@@ -13,7 +13,7 @@ from playhead.cli.arguments import add_run, store_root
 from playhead.cli.audit_text import print_audit
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
-from playhead.cli.whole_file import is_form, whole_file
+from playhead.cli.whole_file import form_of, whole_file
 from playhead.errors import UsageError
 from playhead.views.audit.findings import RULES, SEVERITIES, Audit
 from playhead.views.text import several
@@ -87,14 +87,8 @@ def _exit_code(audit: Audit, failed: dict[str, int]) -> int:
 def _form(args: argparse.Namespace, out: Output) -> str:
     if out.json and args.output in (None, "-") and args.format not in (None, "json"):
         raise UsageError(f"--json and --format {args.format} both want stdout", hint="Write one to a file: `-o FILE`.")
-    ending = Path(args.output).suffix.lower() if args.output else ""
-    named = _ENDINGS.get(ending)
-    if args.format is None and named is None and is_form(ending):
-        raise UsageError(
-            f"an audit is no {ending} file",
-            hint=f"It can be {', '.join(_ENDINGS)}; for the name as it is, say which form it is: `--format terminal`.",
-        )
-    return str(args.format or named or ("json" if out.json else "terminal"))
+    named = form_of(args.output, _ENDINGS, "an audit", said=args.format)
+    return named or ("json" if out.json else "terminal")
 
 
 def _limit(given: int | None, form: str) -> int:

@@ -10,7 +10,7 @@ from playhead._api.reading import load
 from playhead.cli.altered import warn_if_altered
 from playhead.cli.arguments import add_ignore, add_run
 from playhead.cli.output import Output, one_line, to_json
-from playhead.cli.whole_file import is_form, whole_file
+from playhead.cli.whole_file import form_of, whole_file
 from playhead.errors import UsageError
 from playhead.views import text
 
@@ -73,14 +73,7 @@ def _form(args: argparse.Namespace, out: Output) -> str:
             told = f"--json and --format {args.format} both want stdout"
             raise UsageError(told, hint="Write one to a file: `-o FILE`.")
         return "json"
-    ending = Path(args.output).suffix.lower() if args.output else ""
-    named = _ENDINGS.get(ending)
-    if args.format is None and named is None and is_form(ending):
-        raise UsageError(
-            f"a report is no {ending} file",
-            hint=f"It can be {', '.join(_ENDINGS)}; for the name as it is, say which of them it is: `--format html`.",
-        )
-    form: str = args.format or named or "html"
+    form = form_of(args.output, _ENDINGS, "a report", said=args.format) or "html"
     if form == "html" and args.output is None and out.terminal:
         raise UsageError("a page is not for a terminal", hint="Write it to a file: `-o report.html`, or --format md.")
     return form
