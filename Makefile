@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # Compiling Playhead anew in every process takes longer than most of them do.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-hard test-matrix check bench clean
+.PHONY: help demo test test-hard test-matrix check bench bench-peers clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,10 @@ check: $(STAMP)  ## lint and type-check
 
 bench: $(STAMP)  ## measure speed and size, each against a floor or a peer in the same run
 	@$(BIN)/python bench/run.py
+
+bench-peers: $(STAMP)  ## measure the server side by side with Phoenix and MLflow, and a floor (15 minutes)
+	@scripts/bench-environments >/dev/null
+	@$(BIN)/python -m bench.peers.run
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -5,7 +5,19 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = ("record", "verify", "conversation", "index", "stats", "startup", "traffic", "ambient", "replay", "diff")
+BENCHES = (
+    "record",
+    "verify",
+    "conversation",
+    "index",
+    "search",
+    "stats",
+    "startup",
+    "traffic",
+    "ambient",
+    "replay",
+    "diff",
+)
 
 
 def main(names: list[str]) -> int:

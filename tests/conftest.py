@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.serving import Served
 
 # A job in the background is started with these ignored, and so would be everything that the tests start.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -38,6 +43,26 @@ def a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("PLAYHEAD_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PLAYHEAD_GIT", "0")
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Give a server without keys, on a store with runs of every kind; nobody may change what is in it."""
+    from tests import serving
+
+    root = tmp_path_factory.mktemp("served") / ".playhead"
+    git, os.environ["PLAYHEAD_GIT"] = os.environ.get("PLAYHEAD_GIT"), "0"
+    try:
+        runs = serving.fill(root)
+    finally:
+        del os.environ["PLAYHEAD_GIT"]
+        if git is not None:
+            os.environ["PLAYHEAD_GIT"] = git
+    with serving.serving(root) as server:
+        runs["spans"] = serving.send_spans(server)
+        serving.damage(root, runs)
+        server.runs = runs
+        yield server
 
 
 @pytest.fixture

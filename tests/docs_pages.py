@@ -3,13 +3,14 @@
 A block of Python is run as it stands; the blocks of one page are one program. `python NAME.py` after the backticks also
 saves the block under that name, `python no-run` only shows it, and both together save it for a command to run. Of a
 block `console run` each command after a `$` is run, and what it prints must be what the page shows, but for ids, times
-and durations.
+and durations. `playhead serve &` starts a server that the commands after it can ask at `localhost:4000`.
 
-`python tests/docs_pages.py` writes what the commands print now into the pages.
+`python tests/docs_pages.py` writes what the commands print now into the pages, or into those that are named (`server`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -23,6 +24,11 @@ from typing import NamedTuple
 
 from playhead.testing import ReceivedRequest, ScriptedProvider, ToolCall, ToolCalls
 from playhead.testing.script import Loose
+
+try:
+    from tests import docs_servers
+except ModuleNotFoundError:  # this is run as a script
+    import docs_servers  # type: ignore[import-not-found, no-redef]
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -105,7 +111,8 @@ def environment(folder: Path) -> dict[str, str]:
     """Return the environment of a reader: nothing of ours, nothing of CI, `playhead` and `python` on the path."""
     programs = folder.parent / f"{folder.name}-bin"
     programs.mkdir(exist_ok=True)
-    for name, command in (("playhead", f'"{sys.executable}" -m playhead'), ("python", f'"{sys.executable}"')):
+    named = {"playhead": f'"{sys.executable}" -m playhead', "python": f'"{sys.executable}"', **docs_servers.programs()}
+    for name, command in named.items():
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (programs / name).chmod(0o755)
     out = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
@@ -142,7 +149,7 @@ def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
             continue
         for name in block.words:
             if name != "no-run":
-                (folder / name).write_text(block.body)
+                (folder / name).write_text(docs_servers.with_port(block.body, folder))
         if "no-run" in block.words:
             continue
         program += "\n" * max(0, block.line - program.count("\n") - 1) + block.body  # errors name the page's lines
@@ -159,19 +166,30 @@ def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def run_command(command: str, folder: Path) -> str:
     """Run one command of a page in a shell, and return what a reader would see."""
+    command = docs_servers.with_port(command, folder)
+    if command.startswith("playhead serve") and command.endswith("&"):
+        return _as_seen(docs_servers.start(command.rstrip("& "), folder, environment(folder)), folder)
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
     )  # fmt: skip
-    return done.stdout.replace(f"{folder}/", "").replace(str(Path(sys.executable).parent), "/home/ada/.venv/bin")
+    return _as_seen(done.stdout, folder)
+
+
+def _as_seen(output: str, folder: Path) -> str:
+    output = output.replace(f"{folder}/", "").replace(str(Path(sys.executable).parent), "/home/ada/.venv/bin")
+    return docs_servers.without_port(output, folder)
 
 
 def comparable(output: str) -> str:
     """Return output without what differs from run to run."""
     for pattern, instead in (
         (r"run_[0-9a-hjkmnp-tv-z]{3,26}", "RUN"),
+        (r"\b(cas|job)_[0-9a-hjkmnp-tv-z]{26}\b", r"\1_ID"),
+        (r"\bph_[0-9a-z]+_[\w-]{20,}", "KEY"),
         (r"\b[0-9a-f]{64}\b", "DIGEST"),
+        (r"\b[0-9a-f]{32}\b", "TRACE"),
         (r"\b[0-9a-f]{10}\b", "COMMIT"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?", "TIME"),
@@ -185,6 +203,9 @@ def comparable(output: str) -> str:
         (r"\bin \d+\.\d+s\b", "in DURATION"),  # of pytest
         (r"(?m)^(RUN +\w+ +\d+) +\d+\.\d(?= |$)", r"\1 SECONDS"),  # of `playhead test`
         (r'"duration_ms": [\d.]+', '"duration_ms": N'),
+        (r'"uptime_s": ?[\d.]+', '"uptime_s": N'),
+        (r'"bytes": \d+', '"bytes": N'),
+        (r"\b(Key|revoke) [0-9a-z]{16}\b", r"\1 ID"),
         (r"(?m)^(\s*python ).*$", r"\1VERSION"),
         (r"(attached to Python) [\d.]+", r"\1 VERSION"),
         (r"(msgspec|orjson) [\d.]+", r"\1 VERSION"),
@@ -201,9 +222,10 @@ def comparable(output: str) -> str:
 def update(page: Path) -> bool:
     """Write into a page what its commands print now, where that differs; say whether it did."""
     text = page.read_text("utf-8")
-    with tempfile.TemporaryDirectory() as around:
+    with tempfile.TemporaryDirectory() as around, contextlib.ExitStack() as inside:
         folder = Path(around).resolve() / "project"
         folder.mkdir()
+        inside.enter_context(docs_servers.servers_of(folder))
         done = run_python(text, folder)
         if done.returncode:
             raise SystemExit(f"{page}: {done.stderr}")
@@ -222,5 +244,6 @@ def update(page: Path) -> bool:
 
 
 if __name__ == "__main__":
-    for changed in [page for page in PAGES if update(page)]:
+    meant = [page for page in PAGES if len(sys.argv) < 2 or page.stem in sys.argv[1:]]
+    for changed in [page for page in meant if update(page)]:
         print(f"updated {changed.relative_to(ROOT)}")

@@ -29,12 +29,13 @@ LAYERS = (
     {"views", "ingest", "store", "policy"},
     {"ledger"},
     {"event"},
-    {"errors", "settings", "_clock", "_ids", "_launched", "_limits", "_version"},
+    {"errors", "settings", "_clock", "_ids", "_launched", "_limits", "_muted", "_version"},
 )
 RANK = {name: -row for row, names in enumerate(LAYERS) for name in names}
 
 SIDEWAYS = {
     ("__main__", "cli"): "`python -m playhead` is the command line",
+    ("cli", "server"): "`playhead serve` starts it",
     ("replay", "capture"): "a replay asks the same way, and is recorded",
     ("settings", "errors"): "a setting that cannot be read is an error of ours",
     ("settings", "_launched"): "what the launcher set is a setting here",
@@ -42,9 +43,9 @@ SIDEWAYS = {
 }
 
 PUBLIC = [
-    "AskedAlone", "Audit", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "Finding", "InFlight", "Moment", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
+    "AskedAlone", "Audit", "Client", "Comparison", "Deviation", "DeviationError", "Envelope", "EnvelopeMismatch", "Event", "Finding", "InFlight", "Moment", "NotComparable", "NotReplayable", "PlaybackResult", "PlayheadError", "PolicyDenied",
     "Readiness", "RecordedError", "RecordingStopped", "RecordingWarning", "Repeated", "ReplayHashMismatch", "Replayed", "Report", "Rerun", "Run", "RunNotFound", "Stepped", "__version__",
-    "add_secret", "agent", "artifact", "audit", "check", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "report", "resume", "runs", "stats", "step",
+    "add_secret", "agent", "artifact", "audit", "check", "connect", "context_pack", "diff", "find", "fork", "install", "load", "model_call", "normaliser", "note", "record", "replay", "report", "resume", "runs", "stats", "step",
     "tool", "uninstall", "unwrap", "verify", "wrap",
 ]  # fmt: skip
 
@@ -69,6 +70,9 @@ MAY_CATCH_ALL = {
     ("capture/attach/sitecustomize.py", ""): "the program runs as it would without us; the launcher is told in a file",
     ("capture/ambient.py", "_or_none"): "a child that cannot be recorded runs on; the launcher is told in a file",
     ("capture/hooks_python.py", "_try"): "handed to `problem`, which is capture/guard.py",
+    ("server/application.py", "_answer"): "a mistake of ours is answered with 500, and the log says what it was",
+    ("server/caring.py", "_look_after"): "one project must not end the care of all others; the log says what it was",
+    ("server/working.py", "_do"): "a job that fails by a mistake of ours says so, and the log says what it was",
     ("cli/main.py", "_answer"): "a mistake of ours is told in one line; PLAYHEAD_DEBUG=1 shows where",
 }
 
@@ -88,8 +92,16 @@ HEAVY = (
     "genai_prices",
 )
 
-FILE_NAMES = {"timeline.jsonl", "context_pack.json", "policy_snapshot.json", "playhead.db", "prices.json"}
-FOLDER_NAMES = {"runs", "blobs", "artifacts", "private", "journal", "format", "keys", "checkpoints"}
+FILE_NAMES = {
+    "timeline.jsonl",
+    "context_pack.json",
+    "policy_snapshot.json",
+    "playhead.db",
+    "prices.json",
+    "server.db",
+    "search.db",
+}
+FOLDER_NAMES = {"runs", "blobs", "artifacts", "private", "journal", "format", "keys", "checkpoints", "projects"}
 
 
 def relative(path: Path) -> str:
@@ -234,9 +246,11 @@ def test_the_verbs_an_agent_uses_load_no_terminal_and_no_client() -> None:
         for name in PUBLIC
         if name
         not in (
+            "Client",
             "Report",
             "Run",
             "audit",
+            "connect",
             "diff",
             "find",
             "fork",

@@ -23,6 +23,10 @@ from tests.docs_pages import (
     run_python,
     shown,
 )
+from tests.docs_servers import servers_of
+from tests.http_pages import PAGE as HTTP_PAGE
+from tests.http_pages import page as http_page
+from tests.http_pages import unsaid
 
 import playhead
 from playhead import _limits, errors
@@ -36,6 +40,8 @@ from playhead.replay.deviation import Type
 from playhead.replay.playback import PlaybackResult
 from playhead.replay.readiness import REASONS, Readiness
 from playhead.replay.ready import ALL_REASONS
+from playhead.server.answering import STATUSES
+from playhead.server.routing import load as load_routes
 from playhead.settings import Settings
 from playhead.store.index_database import INTERNAL_TABLES, TABLES
 from playhead.store.questions import QUESTIONS
@@ -251,6 +257,20 @@ def test_every_named_question_is_documented() -> None:
     assert set(QUESTIONS) <= code(page("cli"))
 
 
+def test_the_reference_of_the_http_api_is_the_one_that_its_routes_make() -> None:
+    text = HTTP_PAGE.read_text("utf-8")
+    assert text == http_page(text), "`python tests/http_pages.py` writes it"
+
+
+def test_every_parameter_and_field_of_the_http_api_has_a_meaning() -> None:
+    assert not unsaid(load_routes()), "a comment behind the field says what it means"
+
+
+def test_every_status_of_an_error_is_documented() -> None:
+    told = {cells[0] for cells in rows(HTTP_PAGE.read_text("utf-8").split("## Pages")[0])}
+    assert {str(status) for status in STATUSES.values()} | {"500"} == {status for status in told if status.isdecimal()}
+
+
 def test_every_reason_is_documented() -> None:
     guides = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs" / "guides").glob("*.md")}
     found = {cells[0].strip("`") for cells in rows(guides["playback"])}
@@ -314,9 +334,10 @@ def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(path: Path,
     for attempt in ("first", "second", "third"):
         folder = tmp_path / attempt / "project"
         folder.mkdir(parents=True)
-        done = run_python(text, folder)
-        assert done.returncode == 0, done.stderr
-        wrong = _first_that_differs(text, folder)
+        with servers_of(folder):
+            done = run_python(text, folder)
+            assert done.returncode == 0, done.stderr
+            wrong = _first_that_differs(text, folder)
         if wrong is None:
             return
     now, one = wrong

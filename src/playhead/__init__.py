@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from playhead._api.auditing import audit
     from playhead._api.comparing import diff
+    from playhead._api.connecting import Client, connect
     from playhead._api.metrics import stats
     from playhead._api.normalising import normaliser
     from playhead._api.reading import Run, find, load, runs
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "AskedAlone": "playhead.replay.models.isolated",
     "Audit": "playhead.views.audit.findings",
+    "Client": "playhead._api.connecting",
     "Comparison": "playhead.views.diff.comparison",
     "Deviation": "playhead.views.diff.comparison",
     "DeviationError": "playhead.errors",
@@ -94,6 +96,7 @@ _WHERE = {
     "Replayed": "playhead.replay.exact",
     "Stepped": "playhead.replay.stepping",
     "audit": "playhead._api.auditing",
+    "connect": "playhead._api.connecting",
     "diff": "playhead._api.comparing",
     "fork": "playhead._api.replaying",
     "replay": "playhead._api.replaying",
@@ -124,6 +127,7 @@ _WHERE = {
 __all__ = [
     "AskedAlone",
     "Audit",
+    "Client",
     "Comparison",
     "Deviation",
     "DeviationError",
@@ -156,6 +160,7 @@ __all__ = [
     "artifact",
     "audit",
     "check",
+    "connect",
     "context_pack",
     "diff",
     "find",

@@ -74,6 +74,7 @@ SYNC_INTERVAL_S: Final = 0.05  # the background flush to disk comes at most this
 LOCK_WAIT_S: Final = 10.0  # to get the run's file lock before the event is counted as lost
 FORKED_LOCK_WAIT_S: Final = 0.02  # the same in a child that was forked in the middle of a write, and may be waited for
 DESCRIPTOR_MIN: Final = 700  # numbers of the files that stay open: low ones are left to the program that is recorded
+INDEX_GRACE_S: Final = 0.1  # in which a server answers from what it read for the question before
 INDEX_WAIT_S: Final = 30.0  # for another process that updates the index
 
 # What a run knows about its origin
@@ -99,6 +100,68 @@ ACTIONS_BYTES_MAX: Final = 512 * 1024 * 1024  # of all of them, unpacked
 ACTIONS_LINES_MAX: Final = 5_000_000  # in all of them: a hundred bytes each
 ACTIONS_MARKS_MAX: Final = 100  # errors, and as many groups, of one step that are listed; its log has all of them
 LOG_ENTRIES_DEFAULT: Final = 50  # that `playhead log` prints
+
+# The server
+SERVE_PORT: Final = 4000
+BODY_INFLATED_BYTES_MAX: Final = 16 * 1024 * 1024  # of one request, counted while it is inflated
+BODIES_BYTES_MAX: Final = 64 * 1024 * 1024  # of all bodies that are being worked on; more is answered with 503
+JSON_BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # of a body of JSON that is no OTLP
+JSON_BODY_DEPTH_MAX: Final = 64
+HEAD_BYTES_MAX: Final = 64 * 1024  # of a request without its body
+HEAD_WAIT_S: Final = 30.0  # for the head of a request to come, whole
+BODY_WAIT_S: Final = 30.0  # in which nothing of a body comes, until its request is given up
+REFERENCE_CHARACTERS_MAX: Final = 500  # of the name of a run, and of other parameters
+READERS_MAX: Final = 8  # requests that are answered at the same time
+WRITERS_MAX: Final = 2  # of these, that take something in
+REQUESTS_WAITING_MAX: Final = 256  # for a thread; more are answered with 503
+WRITES_WAITING_MAX: Final = 64
+RATE_PER_S: Final = 500  # requests of one key; `serve --rate` changes it
+RATE_BURST_S: Final = 4  # as many at once as so many seconds allow
+RATE_KEYS_MAX: Final = 10_000  # that are counted at the same time
+PAGE_MAX: Final = 1000  # runs, cassettes or jobs in one page
+EVENTS_PAGE_DEFAULT: Final = 500
+EVENTS_PAGE_MAX: Final = 5000
+QUERY_S: Final = 10.0  # that a question in SQL may take
+QUERY_ROWS_MAX: Final = 100_000  # rows of its answer
+QUERY_BYTES_MAX: Final = 16 * 1024 * 1024  # of all of its values together
+QUERY_PAGE_ROWS_MAX: Final = 20_000  # of one page of it, where it is asked for in pages
+SQL_CHARACTERS_MAX: Final = 20_000
+FOLLOW_INTERVAL_S: Final = 0.2  # between two looks for news
+FOLLOW_ALIVE_S: Final = 15.0  # without news, after which a sign of life is sent
+SHUTDOWN_S: Final = 30.0  # for what was accepted to be finished
+CARE_INTERVAL_S: Final = 1.0  # between two looks at runs that may be over
+CARE_PAUSE_S: Final = 0.1  # for what comes together to be read together
+SEARCH_QUIET_S: Final = 0.3  # in which nothing came in, after which the words of what came are looked at
+SEARCH_LATE_S: Final = 5.0  # after which they are all the same, where more comes all the time
+SEARCH_AT_ONCE_S: Final = 0.5  # that this takes before something else gets its turn
+RUN_QUIET_S: Final = 10.0  # after its root ended, in which nothing more came: then a run is over
+RUN_ABANDONED_S: Final = 900.0  # in which nothing came of a run whose root did not: then it is let go of
+RUNS_OPEN_MAX: Final = 1000  # that spans may come to without opening them again
+RECEIVED_BYTES_HELD_MAX: Final = 16 * 1024 * 1024  # content that is remembered of all of them, to refer to it
+RUN_NAMES_KEPT_MAX: Final = 20_000  # traces and sessions whose run is known without looking
+SERVE_SECONDS_MAX: Final = 86_400  # of `serve --quiet` and `--lease`
+REMOTE_TIMEOUT_S: Final = 60.0  # for a server to say the next thing
+REMOTE_TRIES_MAX: Final = 4  # of one question, where the connection is lost
+REMOTE_PAUSE_S: Final = 0.2  # before the second of them; before each later one so much more
+REMOTE_PATIENCE_S: Final = 30.0  # that a server may ask for, of one question, where it has too much to do
+REMOTE_ERROR_BYTES_MAX: Final = 1024 * 1024  # of an answer that is a refusal
+REMOTE_PAGE_BYTES: Final = 256 * 1024  # of a timeline that are read at first; then four times as many, and so on
+REMOTE_PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+REMOTE_LINES_BYTES_MAX: Final = 256 * 1024 * 1024  # of timelines that are kept, since most questions read them again
+REMOTE_LINES_KEPT_S: Final = 30.0  # until what is read from its beginning again is asked for anew
+REMOTE_TAIL_INTERVAL_S: Final = 0.5  # between two looks at a timeline that is followed on a server
+JOB_POLL_S: Final = 0.25  # between two looks for a job
+JOB_LEASE_S: Final = 30.0  # after which a job of a worker that says nothing is done by another
+
+# Receiving
+OTLP_SPANS_MAX: Final = 100_000  # spans, or log records, of one request; the rest is rejected, and that is counted
+OTLP_ATTRIBUTES_MAX: Final = 10_000  # of one span, event, link, resource or scope; with more, the span is rejected
+OTLP_EVENTS_MAX: Final = 10_000  # events, and as many links, of one span; with more, the span is rejected
+OTLP_DEPTH_MAX: Final = 64  # lists and maps within each other in one value; a map with a `$` key counts three times
+OTLP_JSON_DEPTH_MAX: Final = 30  # in the text of an attribute that is kept as a value; a deeper one stays text
+OTLP_NAMES_KEPT_MAX: Final = 8192  # numbered names of attributes that are remembered with their parts
+OTLP_PROBLEMS_MAX: Final = 20  # reasons for rejecting that an answer names; all that was rejected is counted
+OTLP_REPR_CHARACTERS_MAX: Final = 20_000  # of a text that looks like a value of Python, and is read as one
 
 # Redaction
 SECRET_CHARACTERS_MIN: Final = 8  # a shorter value of a secret-looking variable is not searched for
@@ -152,6 +215,31 @@ MARK_BYTES_MAX: Final = 1024  # of that answer
 PRINTED_PARTS_MAX: Final = 10_000  # that one process wrote to an output of the program between what that wrote itself
 SIGNAL_WAIT_S: Final = 1.0  # for a program to act on a signal to its group before the signal is passed on
 PROGRAM_END_WAIT_S: Final = 5.0  # for a program that was told to end, before it is killed
+
+# The server
+REGISTRY_WAIT_S: Final = 30.0  # for another process that writes what the server keeps
+KEY_USED_EVERY_S: Final = 60.0  # the last use of a key is kept no more exactly than that
+KEY_NAME_CHARACTERS_MAX: Final = 200
+BROWSER_SESSION_S: Final = 12 * 3600.0  # until a browser has to show its key again
+CASSETTE_PART_BYTES: Final = 1024 * 1024  # of a cassette in the database, held in memory at once
+CASSETTE_STORED_BYTES_MAX: Final = 1024 * 1024 * 1024  # of a cassette in the database: it is written in one step
+JOB_ATTEMPTS_MAX: Final = 3  # of a job whose worker dies, until it counts as failed
+JOB_SECONDS_MAX: Final = 3600.0  # from its first start, until a job is failed
+JOB_JSON_BYTES_MAX: Final = 1024 * 1024  # of what a job is asked, and of what it answers
+PAGE_ROWS_DEFAULT: Final = 50  # cassettes or jobs in one list
+PAGE_ROWS_MAX: Final = 1000
+
+# Search
+SEARCH_BATCH_EVENTS: Final = 2000  # written in one transaction
+SEARCH_EVENT_CHARACTERS: Final = 4096  # of an event; one with more counts as several in a batch
+SEARCH_BLOB_BYTES_MAX: Final = 1024 * 1024  # of a large value, whose words are found; those behind are not
+SEARCH_LINE_CHARACTERS_MAX: Final = 4 * 1024 * 1024  # of all texts of one event, whose words are found
+SEARCH_EVENTS_MAX: Final = 2**23  # of one run, whose words are found
+SEARCH_WORDS_MAX: Final = 32  # words and phrases in one question
+SEARCH_QUERY_CHARACTERS_MAX: Final = 4096  # of the question
+SEARCH_CATCH_UP_S: Final = 2.0  # that a server reads what is new before it answers; the rest is found later
+SEARCH_HITS_DEFAULT: Final = 50
+SNIPPET_CHARACTERS_MAX: Final = 160
 
 # Pruning
 BLOB_AGE_S_MIN: Final = 24 * 3600  # a younger blob may belong to a line that is still to be written

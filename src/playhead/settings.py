@@ -41,11 +41,32 @@ class Settings:
     normalise: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def store_root(self, start: Path | None = None) -> Path:
-        """Return the absolute path of the store."""
+        """Return the absolute path of the store; ConfigError where it is that of a server, which is no folder."""
+        if is_address(self.dir):
+            raise ConfigError(
+                f"the store in force is a server, {without_credentials(self.dir)}, and this needs a folder",
+                hint="Name one: `--store DIR`, or PLAYHEAD_DIR. A server's runs are not written from here yet.",
+            )
         try:
             return ((start or Path.cwd()) / Path(self.dir).expanduser()).absolute()
         except RuntimeError as problem:
             raise ConfigError(f"dir = {self.dir!r} names no folder: {problem}") from None
+
+    def store_folder(self) -> Path | None:
+        """Return the same, or None where the store is that of a server."""
+        return None if is_address(self.dir) else self.store_root()
+
+
+def is_address(text: str) -> bool:
+    """Say whether the name of a store is the address of a server."""
+    return text[:8].lower().startswith(("http://", "https://"))
+
+
+def without_credentials(address: str) -> str:
+    """Return an address as it may be shown: somebody may have written a password into it."""
+    scheme, separator, rest = address.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
 
 
 _inherited: dict[str, Any] = {}  # of the launcher that this program was started by

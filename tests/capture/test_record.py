@@ -52,8 +52,13 @@ def test_async_agents_and_generator_agents_are_runs_too() -> None:
     def stream(n: int) -> Any:
         yield from range(n)
 
+    @playhead.agent(name="by keyword", tags={"team": "web"})
+    def keyword() -> None: ...
+
     assert asyncio.run(thinker(1)) == 2
     assert events()[-1].data["output"] == 2
+    keyword()
+    assert (events()[0].data["name"], events()[0].data["tags"]) == ("by keyword", {"team": "web"})
     assert list(stream(3)) == [0, 1, 2]
     assert playhead.load("stream").playback().payload == [0, 1, 2]
 

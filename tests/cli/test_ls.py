@@ -9,9 +9,10 @@ import pytest
 from tests import repositories
 
 import playhead
+from playhead._api.listing import FIELDS
 from playhead._api.points_in_time import moment_us
 from playhead._clock import FakeClock
-from playhead.cli.commands.ls import FIELDS, _took_us
+from playhead.cli.commands.ls import _took_us
 from playhead.errors import UsageError
 
 
@@ -196,3 +197,49 @@ def test_a_commit_is_that_a_run_started_from_or_made_by_its_id_or_by_what_git_ca
     assert (said.code, said.err.splitlines()[0]) == (2, "playhead: not a commit of this repository: 'HEAD~9'")
     monkeypatch.chdir(tmp_path)
     assert "not the id of a commit: 'HEAD'" in ask("ls", "--commit", "HEAD").err
+
+
+def test_runs_are_chosen_by_the_words_of_their_events(ask, store, record):
+    first, second = record(store, name="fix-login"), record(store, name="fix-logout")
+    with playhead.record("refunding", store=store) as run:
+        playhead.note("We could not refund order 4711-a.")
+
+    def found(*arguments: str) -> list[str]:
+        return [run["id"] for run in ask("ls", "--json", *arguments).json]
+
+    assert found("--text", '"could not refund" order*') == [run.id]
+    assert found("--text", '"could not refund"', "--status", "ok") == [run.id]
+    assert found("--text", '"could not refund"', "--error") == []
+    assert found("--text", "normalise", "--limit", "1") == [second]
+    assert found("--text", "normalise") == [second, first]
+    assert found("login", "--text", "normalise") == [first]
+    assert found("--text", "normalise", "--before", second) == [first]
+    assert "No run matches" in ask("ls", "--text", "nobody said this").out
+    older = ask("ls", "--text", "normalise it*", "--limit", "1").out
+    assert "Older ones" not in older or "--text 'normalise it*'" in older
+    assert f"--text normalise --limit 1 --before {second}" in ask("ls", "--text", "normalise", "--limit", "1").out
+
+
+def test_a_search_for_nothing_is_a_usage_error(ask, store, sample):
+    for query in ("", '""', "-not", "()"):
+        said = ask("ls", f"--text={query}", "--json")
+        assert (said.code, said.json["error"]["code"]) == (2, "usage")
+    assert not (store / "search.db").exists()
+
+
+def test_what_is_pruned_is_not_found_and_leaves_no_words(ask, store, record):
+    first, second = record(store, name="fix-login"), record(store, name="zanzibar")
+    assert len(ask("ls", "--text", "zanzibar", "--json").json) == 1
+    assert b"zanzibar" in b"".join(path.read_bytes() for path in store.glob("search.db*"))
+    assert ask("prune", second, "--yes").code == 0
+    assert ask("ls", "--text", "zanzibar", "--json").json == []
+    assert b"zanzibar" not in b"".join(path.read_bytes() for path in store.glob("search.db*"))
+    assert [run["id"] for run in ask("ls", "--text", "normalise", "--json").json] == [first]
+
+
+def test_reindex_builds_the_search_again_too(ask, store, sample):
+    ask("ls", "--text", "normalise")
+    assert (store / "search.db").exists()
+    assert ask("reindex").code == 0
+    assert not (store / "search.db").exists()
+    assert len(ask("ls", "--text", "normalise", "--json").json) == 1

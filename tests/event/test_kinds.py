@@ -43,6 +43,9 @@ DESIGN = [
     "replay.deviated",
     "replay.reported",
     "run.graded",
+    "emitter.described",
+    "log.emitted",
+    "span.revised",
 ]
 
 MAIN_FIELDS = {

@@ -57,7 +57,7 @@ def ask_anthropic(words):
     return Anthropic().messages.create(model="claude", max_tokens=10, messages=messages).content[0].text
 """
 # Plugins of the environment that take half a second to load, and that only few of these tests need.
-PLUGINS = ("anyio", "asyncio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail")
+PLUGINS = ("schemathesis", "anyio", "asyncio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail")
 _HEADING = re.compile(r"^(?:_+|=+) ([^_=\s].*?) (?:_+|=+)$", re.MULTILINE)
 _OUTCOME = re.compile(r"^test_agent\.py::(.+?) (PASSED|FAILED|ERROR)\b", re.MULTILINE)
 

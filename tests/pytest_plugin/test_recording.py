@@ -351,5 +351,6 @@ def test_pytest_loads_next_to_nothing_for_a_project_without_cassettes() -> None:
     code = "import sys, pytest, playhead.pytest_plugin as p; p.mode_of(None, ''); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith("playhead.")}
-    ours = {"pytest_plugin", "pytest_plugin.modes", "settings", "errors", "_launched", "_version"}
+    errors = {"errors", "errors.base", "errors.served"}
+    ours = {"pytest_plugin", "pytest_plugin.modes", "settings", *errors, "_launched", "_version"}
     assert loaded == {f"playhead.{name}" for name in ours}

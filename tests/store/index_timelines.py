@@ -85,7 +85,8 @@ def rich(root: Path, number: int = 1, **more: Any) -> Timeline:
     run = Timeline(
         root, number, name="fix-login", envelope_hash="e" * 64, agent={"name": "fixer", "version": "2.0"},
         git={"commit": "c0ffee12", "branch": "main", "dirty": True}, ci={"provider": "github", "run_id": "77"},
-        tags={"team": "red", "who": "ann"}, external_id="trace-9", **more,
+        tags={"team": "red", "who": "ann"}, external_id="trace-9",
+        received={"by": "otlp", "rule": "trace", "trace": "trace-9"}, **more,
     )  # fmt: skip
     run.add("step.started", {"name": "plan", "attempt": 2}, span="p", parent="root")
     run.call(

@@ -36,7 +36,7 @@ def test_a_run_is_listed_with_everything_its_lines_say(root: Path) -> None:
         "tokens_cached": 40, "tokens_reasoning": 3, "cost": None, "error": None, "origin": None, "replayable": True,
         "reasons": [], "envelope_hash": "e" * 64, "agent": "fixer", "agent_version": "2.0", "git_commit": "c0ffee12",
         "git_branch": "main", "git_dirty": True, "git_root": None, "git_remote": None, "ci_provider": "github",
-        "ci_run_id": "77", "external_id": "trace-9",
+        "ci_run_id": "77", "external_id": "trace-9", "received": {"by": "otlp", "rule": "trace", "trace": "trace-9"},
         "tags": {"team": "red", "who": "ann"}, "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": 17,
         "bytes": run.path.stat().st_size,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Make the golden timeline: `python -m tests.vectors.make DIRECTORY`. v1/README.md says what it is for."""
+"""Make the golden timelines: `python -m tests.vectors.make DIRECTORY [received]`. v1/README.md says what they are for."""
 
 from __future__ import annotations
 
@@ -130,6 +130,49 @@ def _calls(out: Writer, step: str | None) -> None:
     out.add(kinds.ProcessExited(status="ok", exit_code=0, output={"stdout": "clean"}), span=span, parent=step)
 
 
+def write_received() -> Writer:
+    """Return a run that came from outside: a late root, a span that was told anew, a log, times of their own."""
+    out = Writer()
+    received = {"by": "otlp", "rule": "session", "trace": "4bf92f3577b34da6a3ce929d0e0e4736"}
+    root = out.add(
+        kinds.RunStarted(name="golden", external_id="session-1", received=received, redaction={"version": "r1"}),
+        **_at(0),
+    )
+    resource = {"attributes": {"service.name": "golden"}, "schema_url": "https://x.test/1"}
+    out.add(
+        kinds.EmitterDescribed(resource=resource, scope={"name": "golden", "version": "1"}, digest="0123456789abcdef"),
+        parent=root, **_at(0),
+    )  # fmt: skip
+    request = {"model": "gpt-5", "messages": HISTORY}
+    span = "00f067aa0ba902b7"
+    out.add(kinds.ModelInvoked(provider="openai", model="gpt-5", request=request), key=("gpt-5", request), span=span,
+            parent="53995c3f42cd8ad8", **_at(20))  # fmt: skip
+    told = {"call": True, "richness": 12, "answer": "chatcmpl-1"}
+    kept = {"name": "chat gpt-5", "kind": 3, "ns": [1, 999], "attributes": {"gen_ai.system": "openai", "long": LONG},
+            "said": {"gen_ai.prompt": "opened/request"}, "digest": "fedcba9876543210", "emitter": 1}  # fmt: skip
+    out.add(kinds.ModelResponded(status="ok", response={"text": "look"}, otlp={**kept, "told": told}), span=span,
+            parent="53995c3f42cd8ad8", **_at(30))  # fmt: skip
+    log = {"severity_number": 9, "digest": "00000000000000aa", "emitter": 1}
+    out.add(kinds.LogEmitted(name="gen_ai.choice", severity="INFO", body="look", otlp=log), parent=span, **_at(29))
+    revised = {"name": "chat gpt-5", "digest": "fedcba9876543211", "emitter": 1, "told": told}
+    out.add(
+        kinds.SpanRevised(why="sent_again", opens="model.invoked", opened={"model": "gpt-5", "request": request},
+                          closed={"status": "error", "error": {"message": "late"}, "otlp": revised},
+                          parent="53995c3f42cd8ad8", elapsed_us=[19, 31]),
+        key=("gpt-5", request), span=span, parent="53995c3f42cd8ad8", **_at(31),
+    )  # fmt: skip
+    other = "00000000000000000000000000000002:53995c3f42cd8ad8"
+    out.add(kinds.StepStarted(name="agent", attributes={"input": "?"}), span=other, parent=root, **_at(-5))
+    out.add(kinds.StepFinished(status="ok", output=LONG, otlp={"told": {"root": True}}), span=other, parent=root,
+            **_at(40))  # fmt: skip
+    out.finish(kinds.RunFinished(status="ok", output=LONG), root)
+    return out
+
+
+def _at(elapsed_us: int) -> dict[str, int]:
+    return {"time_us": 1_700_000_000_000_000 + elapsed_us, "elapsed_us": elapsed_us}
+
+
 def expected(out: Writer) -> dict[str, Any]:
     """Say what every reader must find in the timeline."""
     reader = RunReader(out.store, out.run)
@@ -143,15 +186,15 @@ def expected(out: Writer) -> dict[str, Any]:
         "hashes": [event.hash for event in events],
         "roots": [event.data["root"] for event in finished],
         "keys": out.keys,
-        "envelope_hash": events[0].data["envelope_hash"],
+        "envelope_hash": events[0].data.get("envelope_hash"),
         "kinds": [event.kind for event in events],
         "resolved": [hashlib.sha256(orjson.dumps(event.data)).hexdigest() for event in events],
     }
 
 
-def save(folder: Path) -> None:
+def save(folder: Path, out: Writer | None = None) -> None:
     """Write the timeline, its blobs, its artifact and what is expected of it."""
-    out = write()
+    out = out or write()
     (folder / "blobs").mkdir(parents=True, exist_ok=True)
     (folder / "timeline.jsonl").write_bytes(b"".join(out.store.lines(out.run)))
     (folder / "expected.json").write_bytes(orjson.dumps(expected(out), option=orjson.OPT_INDENT_2) + b"\n")
@@ -160,4 +203,4 @@ def save(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    save(Path(sys.argv[1]))
+    save(Path(sys.argv[1]), write_received() if sys.argv[2:] == ["received"] else None)

@@ -268,7 +268,7 @@ def test_what_was_read_and_spent_by_then_is_known():
 
 def test_events_from_outside_are_in_the_order_of_their_times():
     arrived = events(
-        ("run.started", {"name": "n", "external_id": "trace"}, "0"),
+        ("run.started", {"name": "n", "external_id": "trace", "received": {"by": "otlp"}}, "0"),
         ("model.invoked", {"model": "m", "request": "late"}, "2"),
         ("model.invoked", {"model": "m", "request": "early"}, "1"),
     )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from playhead._api.children import children_of
 from playhead._api.reading import Run
+from playhead._api.stores import Named
 from playhead._api.verifying import verify_all
 from playhead.errors import BrokenLine, UsageError
 from playhead.event import envelope
 from playhead.ledger.verify import Verification
 from playhead.store import layout
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 from playhead.views.audit.findings import Audit
 from playhead.views.audit.report import report
 from playhead.views.audit.watching import Watched
-from playhead.views.imported import in_time, is_imported
+from playhead.views.imported import standing
 
 Reference = Run | str | Path
 
@@ -33,7 +34,7 @@ def audit(runs: Reference | Iterable[Reference], *, children: bool = True) -> Au
 
 def audit_all(
     runs: Iterable[Reference],
-    store: str | Path | None = None,
+    store: Named = None,
     *,
     children: bool = True,
     together: bool = True,
@@ -64,11 +65,18 @@ def audit_all(
         [(verified, one) for (verified, _), one in zip(found.values(), watched, strict=True)], together=together
     )
     for about, (_, run) in zip(told.runs, found.values(), strict=True):
-        about.timeline = None if run.path is None else str(layout.timeline(run.path))
+        about.timeline = _timeline_of(run)
     return told
 
 
-def _verified(reference: Reference, store: str | Path | None) -> list[tuple[Verification, Run]]:
+def _timeline_of(run: Run) -> str | None:
+    """Return where the exact lines are; None where they have no place of their own."""
+    if isinstance(run.store, RemoteStore):
+        return run.store.address_of(run.id)
+    return None if run.path is None else str(layout.timeline(run.path))
+
+
+def _verified(reference: Reference, store: Named) -> list[tuple[Verification, Run]]:
     if isinstance(reference, Run):
         return [(reference.verify(), reference)]
     return verify_all(reference, store)
@@ -87,12 +95,8 @@ def _watched(run: Run, others: dict[str, Watched]) -> Watched:
     """Take in all of a run that can be read."""
     reader = RunReader(run.store, run.id)
     watched = Watched(run.id, reader.readable, others)
-    events = _readable(reader, watched)
-    first = next(events, None)
-    if first is not None:
-        all_of_it = chain([first], events)
-        for event in in_time(all_of_it) if is_imported(first.data) else all_of_it:
-            watched.take(event)
+    for event in standing(_readable(reader, watched), reader.readable):
+        watched.take(event)
     return watched
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from playhead._api.costs import add_costs
-from playhead._api.reading import Run, open_index
+from playhead._api.reading import Run
+from playhead._api.stores import is_indexed, open_index
 from playhead.store.family import CHILD, children
 from playhead.store.files import FileStore
-from playhead.store.index import Index
+from playhead.store.index_questions import Questions
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 from playhead.views.denials import Denials
 from playhead.views.timeline import Timeline
 
@@ -41,7 +42,7 @@ def children_told(run: Run) -> list[dict[str, Any]]:
     runs = children_of(run)
     if not runs:
         return []
-    if type(run.store) is not FileStore:
+    if not is_indexed(run.store):
         return [_told(child) for child in runs]
     with open_index(run.store) as index:
         rows = [row for child in runs if (row := index.get(child.id)) is not None]
@@ -87,11 +88,11 @@ def children_of(run: Run) -> list[Run]:
 def with_children(runs: Sequence[Run]) -> list[Run]:
     """Return runs, each followed by those that its program started, and each once."""
     since = min((run.id for run in runs), default="")
-    known: dict[Path, dict[str, list[str]]] = {}  # by store, what each run started: asked for once, however many runs
+    known: dict[object, dict[str, list[str]]] = {}  # by store, what each run started: asked for once, however many runs
     found: dict[str, Run] = {}
     for run in runs:
         family = [run.id]
-        if type(run.store) is not FileStore:
+        if not is_indexed(run.store):
             family += children(run.store, run.id)
         else:
             if run.store.root not in known:
@@ -102,7 +103,7 @@ def with_children(runs: Sequence[Run]) -> list[Run]:
     return list(found.values())
 
 
-def _started(store: FileStore, since: str) -> dict[str, list[str]]:
+def _started(store: FileStore | RemoteStore, since: str) -> dict[str, list[str]]:
     """Return by run which ones its program started, in the order of time, which that of ids is."""
     found: dict[str, list[str]] = {}
     with open_index(store) as index:
@@ -111,7 +112,7 @@ def _started(store: FileStore, since: str) -> dict[str, list[str]]:
     return found
 
 
-def roots_of(index: Index, runs: Iterable[str]) -> dict[str, str]:
+def roots_of(index: Questions, runs: Iterable[str]) -> dict[str, str]:
     """Return for each run the oldest of its family that the store has; none for a run that it does not have."""
     named = orjson.dumps(list(runs)).decode()
     return {str(run): str(root) for run, root in index.query(_ROOTS, {"runs": named, "child": CHILD})[1]}

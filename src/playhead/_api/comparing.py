@@ -15,6 +15,7 @@ from playhead import settings as settings_module
 from playhead._api.children import children_of
 from playhead._api.collecting import no_collecting
 from playhead._api.reading import Run, load
+from playhead._api.settling import Settled
 from playhead.errors import NotComparable, PlayheadError
 from playhead.event.envelope import Event
 from playhead.event.normalise import Normalisers
@@ -25,6 +26,7 @@ from playhead.views.diff.children import Child, Started, paired
 from playhead.views.diff.comparison import Comparison, compare
 from playhead.views.diff.nodes import REPLAYS
 from playhead.views.diff.source import Options, Recorded
+from playhead.views.imported import standing
 
 _NEAR = 8  # events: to read so many is quicker than to open a file
 _ALONE = "the {side} run is in no store, where those would be that it started"
@@ -43,7 +45,7 @@ def diff(
         ignore=(ignore,) if isinstance(ignore, str) else tuple(ignore),
         normalisers=Normalisers.of_settings(settings.normalise),
         durations=durations,
-        prices=PriceList(settings.prices, settings.store_root()),
+        prices=PriceList(settings.prices, settings.store_folder()),
     )
     ones = [one if isinstance(one, Run) else load(one) for one in (left, right)]
     return _compared(ones[0], ones[1], options, lambda: _children(ones[0], ones[1], options))
@@ -111,13 +113,13 @@ def _starts_none(run: Run) -> bool:
 
 def _recorded(found: Run, until: int | None) -> Recorded:
     reader = RunReader(found.store, found.id)
-    onward = _Onward(reader)
+    onward, settled = _Onward(reader), Settled(reader)
 
     def event(seq: int) -> Event:
-        one = onward.event(seq)
+        one = settled.event(seq) if settled.is_imported else onward.event(seq)
         return _with_content(found, one) if one.kind == "artifact.created" else one
 
-    return Recorded(lambda: islice(reader.events(), until), event, reader.value)
+    return Recorded(lambda: standing(islice(reader.events(), until), reader.readable), event, reader.value)
 
 
 class _Onward:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from playhead.settings import load as load_settings
-from playhead.store.index import Index
+from playhead.store.index_questions import Questions
 
 
-def add_costs(index: Index, runs: Sequence[dict[str, Any]]) -> None:
+def add_costs(index: Questions, runs: Sequence[dict[str, Any]]) -> None:
     """Set `cost`, `cost_unpriced` and `calls_without_usage` of each run, without what a tape answered."""
     asked = [run["id"] for run in runs if run["model_calls"]]
     found = {}
     if asked:
         # Here: a list of runs that asked no model does not need it.
         from playhead._api.spending import costs_of
-        from playhead.store.price_list import PriceList
+        from playhead.store.price_list import price_list_at
 
-        found = costs_of(index, asked, PriceList(load_settings().prices, index.root))
+        found = costs_of(index, asked, price_list_at(index.root))
     for run in runs:
         bill = found.get(run["id"])
         run["cost"], run["cost_unpriced"] = (bill.amount, bill.unpriced) if bill else (None, [])

@@ -20,7 +20,8 @@ from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.children import roots_of
 from playhead._api.concluding import finish
-from playhead._api.reading import load, open_index
+from playhead._api.reading import load
+from playhead._api.stores import open_own_index
 from playhead._ids import is_run_id
 from playhead.capture import ci, git
 from playhead.capture.gate import Gate
@@ -213,7 +214,7 @@ def attach(
     """Add results to every run that they belong to; where there is none make one, unless that is not wanted."""
     forms, files = _forms(_filled(reports, found)), files or []
     external = _external_id(found, forms)
-    with open_index(store) as index:
+    with open_own_index(store) as index:
         runs, count = _runs_of(index, found)
         if not runs:
             runs = dict.fromkeys(_made_before(index, external, found, store))

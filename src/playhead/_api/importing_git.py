@@ -13,7 +13,7 @@ import orjson
 from playhead import _limits
 from playhead._api.addenda import adding, begin_import, importing_alone, let_go
 from playhead._api.children import roots_of
-from playhead._api.reading import open_index
+from playhead._api.stores import open_own_index
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run
 from playhead.errors import BadImport, LedgerError, UsageError
@@ -130,7 +130,7 @@ def import_git(
 
 def _attach(store: FileStore, read: Commits, found: GitImported, make_run: bool, progress: Progress) -> None:
     """Add commits to the runs that they belong to, and say so."""
-    with open_index(store) as index:
+    with open_own_index(store) as index:
         plan, left = _planned(index, read.commits, found)
         found.new = len(left)
     for run_id, commits in plan.items():

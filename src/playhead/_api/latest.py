@@ -9,13 +9,13 @@ from pathlib import Path
 from playhead import _limits
 from playhead.errors import AmbiguousRun, UsageError
 from playhead.store import layout
-from playhead.store.index import Index
+from playhead.store.index_questions import Questions
 
 LAST = "@last"
 _LOOKED_AT = 500  # runs, for names that look like one that was not found
 
 
-def look_up(index: Index, text: str) -> str | None:
+def look_up(index: Questions, text: str) -> str | None:
     """Return the id of the run that is meant; None where there is none."""
     if text == LAST:
         return index.latest()
@@ -31,11 +31,11 @@ def look_up(index: Index, text: str) -> str | None:
             raise AmbiguousRun(f"{text!r} is the beginning of {len(found):,} runs: {', '.join(found[:5])}{more}")
         if found:
             return found[0]
-    called_so = index.by_external_id(text) or index.latest(name=text)
+    called_so = index.by_external_id(text) or index.by_trace(text) or index.latest(name=text)
     return called_so if called_so is not None or back is None else index.latest(name=name, back=back)
 
 
-def similar(index: Index, text: str) -> str | None:
+def similar(index: Questions, text: str) -> str | None:
     """Say what may have been meant by what was not found; None where nothing looks like it."""
     name, back = _name_and_back(text)
     names = {str(run["name"]) for run in index.list_runs(limit=_LOOKED_AT) if run["name"]}
@@ -53,9 +53,10 @@ def similar(index: Index, text: str) -> str | None:
     return f"Did you mean {' or '.join(f'{one}{steps}' for one in close)}?" if close else None
 
 
-def runs_above(index: Index) -> str | None:
+def runs_above(index: Questions) -> str | None:
     """Say where there are runs, where this store has none: a folder above may have a store."""
-    return None if index.list_runs(limit=1) else store_above(index.root)
+    root = index.root
+    return None if not isinstance(root, Path) or index.list_runs(limit=1) else store_above(root)
 
 
 def store_above(root: Path) -> str | None:

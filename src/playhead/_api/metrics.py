@@ -9,9 +9,9 @@ from playhead._api.collecting import no_collecting
 from playhead._api.points_in_time import moment_us
 from playhead._api.spending import model_rows
 from playhead.errors import PlayheadError, UsageError
-from playhead.store.index import Index
 from playhead.store.index_filter import RunFilter
 from playhead.store.index_metrics import MetricsQuery
+from playhead.store.index_questions import Questions
 from playhead.store.price_list import price_list_of
 from playhead.views.prices import Prices
 from playhead.views.sums import BY, Metrics, ModelRow, RunRow, StepRow, ToolRow
@@ -19,9 +19,9 @@ from playhead.views.tally import Tally
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from pathlib import Path
     from sqlite3 import Connection
 
+    from playhead._api.stores import Named
     from playhead.event.envelope import Event
     from playhead.store.reader import RunReader
 
@@ -40,10 +40,11 @@ def stats(
     tag: str | None = None,
     since: str | datetime | None = None,
     until: str | datetime | None = None,
-    store: str | Path | None = None,
+    store: Named = None,
 ) -> Metrics:
     """Add up the runs of a store: `playhead.stats("day", agent="fix-login").total.models.cost`."""
-    from playhead._api.reading import _check_status, open_index, open_store
+    from playhead._api.reading import _check_status
+    from playhead._api.stores import open_index, open_store
 
     check_by(by)
     _check_status(status)
@@ -63,11 +64,12 @@ def stats(
 
 def metrics_of_run(reader: RunReader, by: str, *, running: bool, events: Iterable[Event] | None = None) -> Metrics:
     """Add up one run, exactly; or some events of it."""
+    from playhead._api.settling import Settled
     from playhead.views.metrics import metrics_of
 
     check_by(by)
     return metrics_of(
-        reader.events() if events is None else events,
+        Settled(reader).events() if events is None else events,
         by,
         price_list_of(reader.store),
         resolve=reader.readable,
@@ -99,7 +101,7 @@ def _recorded_us(replay: RunReader) -> int | None:
 
 
 def stats_of(
-    index: Index,
+    index: Questions,
     by: str,
     chosen: RunFilter,
     terms: Prices,

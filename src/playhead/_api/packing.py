@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from playhead._api.reading import Run, open_store
+from playhead._api.children import children_of
+from playhead._api.reading import Run
+from playhead._api.stores import open_folder
 from playhead.errors import Altered, MissingContent, UsageError
 from playhead.store import presence
 from playhead.store.cassettes import form
@@ -16,6 +18,7 @@ from playhead.store.cassettes.packing import Snapshot, write
 from playhead.store.cassettes.reading import Cassette
 from playhead.store.cassettes.unpacking import Placed, unpack
 from playhead.store.family import children
+from playhead.store.remote.reading import RemoteStore
 
 Progress = Callable[[int], None]
 
@@ -55,7 +58,7 @@ def pack_run(
     _check_target(path, force)
     if isinstance(run.store, Cassette):
         run.store.check()
-    heads = {id: _head(Run(run.store, id)) for id in (run.id, *children(run.store, run.id))}
+    heads = {id: _head(Run(run.store, id)) for id in (run.id, *_started(run))}
     snapshot = Snapshot(run.store, heads, progress)
     open_runs = [taped.run for taped in snapshot.header.runs if not taped.finished]
     if open_runs and not unfinished:
@@ -63,6 +66,13 @@ def pack_run(
     write(snapshot, path)
     events = sum(taped.head.seq + 1 for taped in snapshot.header.runs)
     return Packed(path, snapshot.header, events, path.stat().st_size)
+
+
+def _started(run: Run) -> list[str]:
+    """Return the runs of programs that it started, and that those did: of a server as its index has them."""
+    if isinstance(run.store, RemoteStore):
+        return sorted(child.id for child in children_of(run))
+    return children(run.store, run.id)
 
 
 def _check_target(path: Path, force: bool) -> None:
@@ -94,8 +104,7 @@ def _head(run: Run) -> Head:
 
 def _not_finished(run: Run, open_runs: list[str]) -> UsageError:
     of = run.id if run.id in open_runs else f"{open_runs[0]}, which {run.id} started,"
-    path = Run(run.store, open_runs[0]).path
-    running = path is not None and presence.is_held(path)
+    running = presence.is_written(run.store, open_runs[0])
     return UsageError(
         f"{of} {'is still running' if running else 'did not finish'}: it is not packed",
         hint="`--unfinished` packs what there is, and the cassette says so.",
@@ -108,5 +117,5 @@ def unpack_file(
 ) -> Unpacked:
     """Put the runs of a cassette into a store: checked first, byte for byte, and never over another record."""
     cassette = Cassette(Path(file))
-    target = open_store(store)
+    target = open_folder(store)
     return Unpacked(Path(file), target.root, cassette.header, unpack(cassette, target, progress))

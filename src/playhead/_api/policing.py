@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playhead import settings as settings_module
 from playhead._api.reading import Run
+from playhead._api.settling import Settled
 from playhead.capture import enforcing
 from playhead.errors import NotComparable, PlayheadError, UsageError
 from playhead.event.envelope import Event
@@ -15,6 +16,7 @@ from playhead.policy import rules
 from playhead.policy.backtest import Backtest, backtest
 from playhead.policy.rules import Rules
 from playhead.store.price_list import PriceList, price_list_of
+from playhead.store.reader import RunReader
 from playhead.views.facts import Facts
 from playhead.views.points import words
 from playhead.views.prices import Bill
@@ -37,7 +39,8 @@ def tested(policy: Rules, runs: Iterable[Run]) -> Iterator[Backtest]:
     """Say of each run what a policy would have denied."""
     for run in runs:
         try:
-            events, is_its_own = list(run.events()), _is_its_own(run, policy)
+            events = list(Settled(RunReader(run.store, run.id)).resolved())
+            is_its_own = _is_its_own(run, policy)
             if "cost" in policy.limits:
                 sold = price_list_of(run.store)
                 yield backtest(policy, run.id, events, _costs(sold, events), sold.knows, is_its_own=is_its_own)

@@ -13,27 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
 from playhead import _limits
-from playhead import settings as settings_module
 from playhead._api.addenda import adding
 from playhead._api.latest import look_up, runs_above, similar
 from playhead._api.metrics import metrics_of_run
 from playhead._api.naming_events import EventFinder
+from playhead._api.settling import Settled
+from playhead._api.stores import Named, known_head
+from playhead._api.stores import open_index as open_index
+from playhead._api.stores import open_store as open_store
 from playhead._ids import is_run_id
-from playhead.capture.request import Envelope, hash_of
+from playhead.capture.request import Envelope
 from playhead.errors import (
     Altered,
     AmbiguousRun,
     ArtifactNotFound,
     MissingContent,
-    PlayheadError,
     RunNotFound,
     UsageError,
 )
 from playhead.event import kinds
-from playhead.event.envelope import Event, parse, run_of
+from playhead.event.envelope import Event, run_of
 from playhead.ledger.verify import Verification
 from playhead.replay.playback import PlaybackResult, hashes_of, incomparable, playback, settled_envelopes
 from playhead.replay.readiness import Readiness, readiness, verify_run
@@ -43,9 +44,10 @@ from playhead.store.cassettes.form import form_of
 from playhead.store.cassettes.reading import Cassette, is_cassette
 from playhead.store.exported import ExportedRun, parts
 from playhead.store.files import FileStore, OneRun, read_lines
-from playhead.store.index import STATUSES, Index
+from playhead.store.index import STATUSES
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 from playhead.views.moments import Moment, Moments
 from playhead.views.reads import LaneRead, reads_of
 from playhead.views.sums import Metrics
@@ -58,6 +60,7 @@ class Run:
         self.id = run
         self.store = store
         self._reader = RunReader(store, run)
+        self._settled = Settled(self._reader)
         self._finder = EventFinder(self._reader)
         self._moments: Moments | None = None
         self._looking = threading.Lock()  # several threads may look at one run
@@ -86,7 +89,7 @@ class Run:
                 ended = event.data.get("status")
         if ended is not None:
             return ended
-        return "running" if self.path is not None and presence.is_held(self.path) else "crashed"
+        return "running" if presence.is_written(self.store, self.id) else "crashed"
 
     @property
     def input(self) -> dict[str, Any] | None:
@@ -96,7 +99,7 @@ class Run:
 
     def _header(self, field: str) -> Any:
         found: Any = None
-        for event in self._reader.events():
+        for event in self._settled.events():
             if event.kind == "run.started" or (event.kind == "step.started" and event.data.get("adopts")):
                 found = event.data.get(field, found)
                 if event.kind == "step.started":
@@ -122,7 +125,7 @@ class Run:
             seq = self._finder.find(seq, step)
             assert seq is not None
             self._reader.line(seq)  # says which events there are, where this one is not
-            if self._moments is None:
+            if self._moments is None or self._moments.is_behind(seq):
                 self._moments = Moments(self._whole, price_list_of(self.store), self._reader.readable)
             self._moments.follow(self._by_line, seq)
             return self._moments.at(seq)
@@ -135,9 +138,9 @@ class Run:
     def _whole(self, seq: int) -> Event:
         """Return an event with every value as it was; as it was written where a value is gone, which `verify` says."""
         try:
-            return self._reader.event(seq)
+            return self._settled.event(seq)
         except MissingContent:
-            return parse(self._reader.line(seq))
+            return self._settled.as_written(seq)
 
     def reads(self) -> Iterator[LaneRead]:
         """Yield what the program was told by clocks, random numbers, variables and files, lane by lane in order."""
@@ -169,7 +172,7 @@ class Run:
 
     def verify(self, *, deep: bool = False) -> Verification:
         """Check the chain and everything it refers to: integrity and completeness, as two answers."""
-        return verify_run(self._reader, known_head=_known_head(self.store, self.id), deep=deep)
+        return verify_run(self._reader, known_head=known_head(self.store, self.id), deep=deep)
 
     def readiness(self) -> Readiness:
         """Say whether the run can be played back, with every reason why not."""
@@ -194,18 +197,11 @@ class Run:
             raise UsageError(
                 "say why the run is invalidated", hint="For instance `--why 'the tool answered stale data'`."
             )
+        if isinstance(self.store, RemoteStore):
+            self.store.invalidate(self.id, why, by or _user())
+            return
         with adding(self.store, self.id) as recording:
             recording.emit(kinds.RunInvalidated(why=why, by=by or _user()))
-
-
-def open_store(root: str | Path | None = None) -> FileStore:
-    """Return the store at a path, or the one that the settings name."""
-    return FileStore(Path(root) if root is not None else settings_module.load().store_root())
-
-
-def open_index(store: FileStore) -> Index:
-    """Return the index of a store, able to judge envelopes."""
-    return Index(store.root, envelope_matches=lambda data: _envelope_matches(store, data))
 
 
 def load(reference: str | Path, store: Store | str | Path | None = None) -> Run:
@@ -231,7 +227,7 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
 
     Of a cassette only the structure is checked, so that `verify` can say what is wrong with the rest.
     """
-    if store is not None and not isinstance(store, (str, Path)):
+    if store is not None and not isinstance(store, (str, Path, RemoteStore)):
         return [_load_by_id(store, str(reference))]
     files = open_store(store)
     text = str(reference)
@@ -242,7 +238,9 @@ def load_all(reference: str | Path, store: Store | str | Path | None = None) -> 
         return _load_path(Path(text), files)
     if not _is_text(text):
         raise RunNotFound(f"no run answers to {text!r} in {files.root}")
-    if is_run_id(text) and layout.timeline(files.folder(text)).is_file():
+    if is_run_id(text) and (
+        files.has(text) if isinstance(files, RemoteStore) else layout.timeline(files.folder(text)).is_file()
+    ):
         return [Run(files, text)]
     with open_index(files) as index:
         run = look_up(index, text)
@@ -265,12 +263,13 @@ def _load_by_id(store: Store, reference: str) -> Run:
     return Run(store, reference)
 
 
-def _load_path(path: Path, files: FileStore) -> list[Run]:
+def _load_path(path: Path, store: FileStore | RemoteStore) -> list[Run]:
+    blobs_from = None if isinstance(store, RemoteStore) else store.root
     if path.is_file() and is_cassette(path):
         cassette = Cassette(path)
         return [Run(cassette, taped.run) for taped in cassette.header.runs]
     if path.is_file() and (path.name != layout.TIMELINE or not layout.artifacts_dir(path.parent).is_dir()):
-        return [Run(ExportedRun(path, part, blobs_from=files.root), part.run) for part in parts(path)]
+        return [Run(ExportedRun(path, part, blobs_from=blobs_from), part.run) for part in parts(path)]
     folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)
     if not timeline.is_file():
@@ -279,12 +278,12 @@ def _load_path(path: Path, files: FileStore) -> list[Run]:
     if folder.parent.name == "runs" and layout.blobs_dir(folder.parent.parent).is_dir():
         return [Run(FileStore(folder.parent.parent), folder.name)]
     run = run_of(next(read_lines(timeline), b"")) or folder.name
-    return [Run(OneRun(folder, run, blobs_from=files.root), run)]
+    return [Run(OneRun(folder, run, blobs_from=blobs_from), run)]
 
 
 def find(
     envelope: Envelope | Mapping[str, Any],
-    store: str | Path | None = None,
+    store: Named = None,
     *,
     status: str | None = None,
     partly: bool = False,
@@ -319,7 +318,7 @@ def runs(
     name: str | None = None,
     status: str | None = None,
     limit: int = _limits.LIST_RUNS_DEFAULT,
-    store: str | Path | None = None,
+    store: Named = None,
 ) -> list[Run]:
     """List runs, newest first: `playhead.runs(name="fix-login", status="error")`."""
     _check_status(status)
@@ -342,35 +341,6 @@ def _is_text(text: Any) -> bool:
 def _check_status(status: str | None) -> None:
     if status is not None and status not in STATUSES:
         raise UsageError(f"no run has the status {status!r}", hint=f"A status is one of {', '.join(STATUSES)}.")
-
-
-def _known_head(store: Store, run: str) -> tuple[int, str] | None:
-    """Ask the index what head it saw, or a cassette what it is pinned to; None where there is neither."""
-    if isinstance(store, Cassette):
-        return store.head(run)
-    if type(store) is not FileStore or not layout.index(store.root).is_file():
-        return None
-    with open_index(store) as index:
-        return index.head(run)
-
-
-def _envelope_matches(store: FileStore, data: Any) -> bool | None:
-    """Compare a stored envelope with its hash; None where there is nothing to compare."""
-    expected = data.get("envelope_hash")
-    if expected is None:
-        return None
-    try:
-        recorded = _load_blobs(store, data.get("input"))
-    except (PlayheadError, orjson.JSONDecodeError):
-        return False
-    return isinstance(recorded, dict) and hash_of(recorded) == expected
-
-
-def _load_blobs(store: FileStore, value: Any) -> Any:
-    """Resolve blobs; a request stands in a writer's first line, which has nothing else to refer to."""
-    from playhead.event.resolve import Resolver
-
-    return Resolver(lambda seq: {}, store.blob).resolve(value)
 
 
 def _user() -> str | None:

@@ -82,7 +82,6 @@ def agent(function: F, /) -> F: ...
 @overload
 def agent(
     name: str | None = None,
-    /,
     *,
     policy: Policy | None = None,
     store: Store | str | Path | None = None,
@@ -93,7 +92,8 @@ def agent(
 ) -> Callable[[F], F]: ...
 def agent(name_or_function: Any = None, /, **options: Any) -> Any:
     """Make every call of a function one recorded run: its arguments are the request, its return value the output."""
-    version = options.pop("version", None)
+    version, given = options.pop("version", None), options.pop("name", None)
+    name_or_function = given if name_or_function is None else name_or_function
 
     def decorate(function: F) -> F:
         name = _named(name_or_function if isinstance(name_or_function, str) else _name_of(function))

@@ -14,6 +14,7 @@ from playhead._api.children import children_told
 from playhead._api.comparing import diff
 from playhead._api.metrics import metrics_of_run
 from playhead._api.reading import Run, load
+from playhead._api.settling import Settled
 from playhead._version import __version__
 from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
@@ -74,7 +75,7 @@ def _reported(run: Run, events: int) -> ReportedRun:
     timeline = Timeline(reader.readable, price_list_of(run.store))
     timeline.take_all(_readable(reader))
     summary = timeline.finish()
-    held = run.path is not None and presence.is_held(run.path)
+    held = presence.is_written(run.store, run.id)
     about = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
     about |= {name: reader.readable(about[name]) for name in _RESOLVED}
     about |= {"id": run.id, "status": summary.ended or ("running" if held else "crashed")}
@@ -102,6 +103,6 @@ def _reported(run: Run, events: int) -> ReportedRun:
 def _readable(reader: RunReader) -> Iterator[Event]:
     """Yield events up to the first line that cannot be read: which one that is, `verify` says on top of the page."""
     try:
-        yield from reader.events()
+        yield from Settled(reader).events()
     except BrokenLine:
         return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from playhead.store.index import Index
 from playhead.store.index_metrics import MetricsQuery
+from playhead.store.index_questions import Questions
 from playhead.views.prices import Bill, Prices, Used, breaks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def model_rows(query: MetricsQuery, terms: Prices) -> Iterator[tuple[Any, ...]]:
         yield group, provider, model, bool(taped), moment_us, largest or 0, Used(*used), *row[11:]
 
 
-def costs_of(index: Index, runs: Sequence[str], terms: Prices) -> dict[str, Bill]:
+def costs_of(index: Questions, runs: Sequence[str], terms: Prices) -> dict[str, Bill]:
     """Return what each of these runs cost; what a tape answered cost nothing."""
     bills = {run: Bill(terms) for run in runs}
 

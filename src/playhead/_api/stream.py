@@ -13,7 +13,7 @@ from playhead import _limits
 from playhead._api.addenda import IMPORTED
 from playhead._api.children import roots_of
 from playhead._api.importing_git import read_commits
-from playhead._api.reading import open_index
+from playhead._api.stores import open_index
 from playhead._clock import moment_us
 from playhead.capture import git
 from playhead.capture.git_command import GitFailed, deadline_after, run
@@ -21,8 +21,9 @@ from playhead.errors import UsageError
 from playhead.event.plain import text_mark
 from playhead.ingest.git_log import Commit
 from playhead.store.files import FileStore
-from playhead.store.index import Index
+from playhead.store.index_questions import Questions
 from playhead.store.index_values import text
+from playhead.store.remote.reading import RemoteStore
 from playhead.views import log
 
 _PARTS = "'child', 'exact', 'step'"  # what is no work of its own: parts of other runs, and replays
@@ -68,7 +69,11 @@ class Stream(msgspec.Struct):
 
 
 def stream(
-    store: FileStore, repo: Path | None = None, *, since_us: int = 0, limit: int = _limits.LOG_ENTRIES_DEFAULT
+    store: FileStore | RemoteStore,
+    repo: Path | None = None,
+    *,
+    since_us: int = 0,
+    limit: int = _limits.LOG_ENTRIES_DEFAULT,
 ) -> Stream:
     """Return the stream of one repository, that of the current folder unless another is named."""
     there, problem, found, shas = (repo or Path.cwd()).resolve(), None, None, set[str]()
@@ -85,7 +90,7 @@ def stream(
     values = {
         "root": None if root is None else _recorded(str(root)),
         "remote": _recorded(found.repository.remote) if found and found.repository.remote else None,
-        "inside": root is not None and store.root.resolve().is_relative_to(root),
+        "inside": root is not None and isinstance(store, FileStore) and store.root.resolve().is_relative_to(root),
         "since": since_us,
         "limit": limit,
         "several": limit * _limits.IMPORT_RUNS_MAX,  # each may be in as many runs
@@ -119,7 +124,7 @@ def _recorded(path: str) -> str | None:
     return text(text_mark(path))
 
 
-def _rows(index: Index, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(index: Questions, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     columns, rows = index.query(sql, values)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from playhead._api.reading import Run, load, load_all
+from playhead._api.stores import Named
 from playhead.errors import PlayheadError
 from playhead.ledger.verify import Integrity, Verification
 from playhead.store.cassettes.reading import Cassette
@@ -19,9 +20,7 @@ def verify(run: Run | str | Path, *, deep: bool = False) -> Verification:
     return load(run).verify(deep=deep)
 
 
-def verify_all(
-    reference: str | Path, store: str | Path | None = None, *, deep: bool = False
-) -> list[tuple[Verification, Run]]:
+def verify_all(reference: str | Path, store: Named = None, *, deep: bool = False) -> list[tuple[Verification, Run]]:
     """Check every run that a reference names; of a cassette also what no line tells of: header and contents."""
     judged = [(run.verify(deep=deep), run) for run in load_all(reference, store)]
     cassette = judged[0][1].store

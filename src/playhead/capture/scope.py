@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from playhead._muted import muted as muted
+
 if TYPE_CHECKING:
     from playhead.capture.recording import Recording
 
@@ -126,8 +128,6 @@ current: ContextVar[Scope | None] = ContextVar("playhead_scope", default=None)
 # The lane of threads and tasks without a scope.
 ambient_lane: ContextVar[Lane | None] = ContextVar("playhead_lane", default=None)
 
-# Traffic of a part that records what it means itself, such as the requests of an MCP client, or of the recorder.
-muted: ContextVar[bool] = ContextVar("playhead_muted", default=False)
 # Traffic of a client that was wrapped, in a run that captures nothing else.
 wrapped: ContextVar[bool] = ContextVar("playhead_wrapped", default=False)
 

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from playhead._api.reading import Run
-from playhead.cli.arguments import store_root
+from playhead.cli.arguments import store_place
 from playhead.cli.output import Output
 from playhead.errors import Altered
 from playhead.ledger.verify import Integrity
@@ -14,6 +14,7 @@ from playhead.store import layout
 from playhead.store.cassettes.reading import Cassette
 from playhead.store.exported import ExportedRun
 from playhead.store.files import FileStore, OneRun
+from playhead.store.remote.reading import RemoteStore
 
 
 def warn_if_altered(found: Run, given: str, out: Output) -> Altered | None:
@@ -43,9 +44,11 @@ def name_of(found: Run, given: str) -> str:
 
 def member_named(found: Run, id: str, store: str | None) -> str | None:
     """Name another run that lies where one does, for the next command; None where it has no name of its own there."""
+    if isinstance(found.store, RemoteStore):
+        return id
     if type(found.store) is not FileStore:
         return None  # in a cassette
-    return id if found.store.root == store_root(store) else shlex.quote(str(found.store.folder(id)))
+    return id if found.store.root == store_place(store) else shlex.quote(str(found.store.folder(id)))
 
 
 def explained(integrity: Integrity, found: Run | None) -> str:

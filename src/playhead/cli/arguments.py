@@ -7,12 +7,17 @@ import difflib
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from playhead.errors import UsageError
-from playhead.settings import Settings
+from playhead.errors import ConfigError, UsageError
+from playhead.settings import Settings, is_address, without_credentials
 from playhead.settings import load as load_settings
 from playhead.store import layout
+
+if TYPE_CHECKING:
+    from playhead.store.remote.address import Address
+
+_FOLDER = "`--store DIR` names one. `playhead pack RUN --store URL -o x.cassette` brings a run of a server here."
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,7 +72,8 @@ def add_shared(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:
     group = parser.add_argument_group("for every command")
     off: Any = {"default": argparse.SUPPRESS} if inner else {}
     group.add_argument("--json", action="store_true", help="answer with JSON on stdout", **off)
-    group.add_argument("--store", metavar="DIR", help="the store; else $PLAYHEAD_DIR, else .playhead", **off)
+    group.add_argument("--store", metavar="DIR|URL", **off,
+                       help="the store, or the address of a server; else $PLAYHEAD_DIR, else .playhead")  # fmt: skip
     group.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR does the same)", **off)
 
 
@@ -86,9 +92,29 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
                         help="a field that is not compared, such as /output/time, * for any; repeatable")  # fmt: skip
 
 
+def store_place(store: str | None) -> Path | Address:
+    """Return where the store is that was named, or the one in force: an absolute path, or the address of a server."""
+    named = load_settings().dir if store is None else store
+    if is_address(named):
+        from playhead.store.remote.address import read_address
+
+        return read_address(named)
+    return store_root(store)
+
+
 def store_root(store: str | None) -> Path:
-    """Return the absolute path of the store that was named, or of the one in force."""
+    """Return the absolute path of the store that was named, or of the one in force; it must be a folder."""
+    if store and is_address(store):
+        raise UsageError(f"{without_credentials(store)} is a server, and this needs a folder", hint=_FOLDER)
     return Path(store).expanduser().absolute() if store else load_settings().store_root()
+
+
+def recording_root(store: str | None) -> Path:
+    """Return the folder of the store in which what is made here is kept: of a server's run, the one of this folder."""
+    place = store_place(store)
+    if isinstance(place, Path):
+        return place
+    return load_settings().store_folder() or Path(Settings().dir).absolute()
 
 
 def store_option(store: str | None) -> str:
@@ -96,8 +122,21 @@ def store_option(store: str | None) -> str:
     return "" if store is None else f" --store {shlex.quote(store)}"
 
 
+def insist_on_a_folder(command: str, store: str | None) -> None:
+    """Raise where a command cannot do its work on the runs of a server."""
+    try:
+        place = store_place(store)
+    except ConfigError:
+        return  # which the command says itself
+    if not isinstance(place, Path):
+        told = f"`playhead {command}` needs a folder, and {place} is a server"
+        raise UsageError(told, hint=_FOLDER)
+
+
 def insist_on_a_store(named: str) -> None:
     """Raise where what is named is no store. An empty folder may become one."""
+    if is_address(named):
+        return  # it says so itself, when it is asked
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise UsageError(f"there is no store at {named}", hint="`--store DIR` names the folder of a store.")

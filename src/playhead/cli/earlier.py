@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from playhead.cli.quick_index import open_quick_index
+from playhead._api.stores import is_indexed, open_index
 from playhead.errors import PlayheadError
 from playhead.store.base import Store
-from playhead.store.files import FileStore
 
 
 def good_one(store: Store, run: str, name: str) -> str | None:
     """Return its id, from the index; None where there is none, or the index cannot be asked."""
-    if type(store) is not FileStore or not name:
+    if not is_indexed(store) or not name:
         return None
     try:
-        with open_quick_index(store.root) as index:
+        with open_index(store) as index:
             found = index.list_runs(limit=1, name=name, status="ok", before=run, include_replays=False)
     except (PlayheadError, OSError):
         return None  # a hint is not worth an error

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from playhead._api.reading import Run
+from playhead._api.stores import is_indexed, open_index
 from playhead.cli.output import Output, one_line
-from playhead.cli.quick_index import open_quick_index
 from playhead.cli.run_text import symbol
 from playhead.errors import PlayheadError
-from playhead.store.files import FileStore
 
 _MADE = ("fork", "resume", "model", "step")  # modes of runs that went their own way; exact replays only repeat
 _SQL = (
@@ -22,10 +21,10 @@ _HOW = {"fork": "forked at event {at}", "resume": "resumed after event {at}", "m
 
 def family(found: Run) -> list[dict[str, Any]]:
     """Return the runs of a family, the oldest first and each after what it was made from; empty for a run alone."""
-    if type(found.store) is not FileStore:
+    if not is_indexed(found.store):
         return []
     try:
-        with open_quick_index(found.store.root) as index:
+        with open_index(found.store) as index:
             placed = ", ".join("?" * len(_MADE))
             made = index.query(f"{_SQL} WHERE json_extract(origin, '$.mode') IN ({placed}) ORDER BY id", list(_MADE))[1]
             parents = {row[0]: row[3] for row in made}

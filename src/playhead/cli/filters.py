@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead._api.latest import runs_above, store_above
 from playhead._api.points_in_time import moment_us
 from playhead.cli.output import Output
-from playhead.store.index import STATUSES, Index
+from playhead.store.index_questions import STATUSES, Questions
 from playhead.store.layout import is_store
+
+if TYPE_CHECKING:
+    from playhead.store.remote.address import Address
 
 _ID = re.compile(r"[0-9a-fA-F]{1,64}")
 FILTERS = ("name", "status", "error", "since", "until", "agent", "commit", "tag")
@@ -71,7 +74,7 @@ def words(args: argparse.Namespace) -> list[str]:
     return out
 
 
-def say_none(root: Path, index: Index, out: Output) -> None:
+def say_none(root: Path | Address, index: Questions, out: Output) -> None:
     """Say that no run matches, or that there are none, and what to do then."""
     if index.list_runs(limit=1):
         out.print("No run matches. `playhead ls` without filters lists all of them.")
@@ -79,11 +82,14 @@ def say_none(root: Path, index: Index, out: Output) -> None:
     out.print(f"No runs yet in {root}.")
     if (hint := runs_above(index)) is not None:
         out.print(hint)
+    if not isinstance(root, Path):
+        out.print(f"Send it spans:  OTEL_EXPORTER_OTLP_ENDPOINT={root}")
+        return
     out.print("Record the first one:  playhead record -- python agent.py")
     out.print("Or look around first:  playhead demo")
 
 
-def tell_above(args: argparse.Namespace, root: Path, out: Output) -> None:
+def tell_above(args: argparse.Namespace, root: Path | Address, out: Output) -> None:
     """Say where there are runs, where this folder has none and no store was named."""
-    if args.store is None and not is_store(root) and (hint := store_above(root)) is not None:
+    if args.store is None and isinstance(root, Path) and not is_store(root) and (hint := store_above(root)) is not None:
         out.warn(f"playhead: there are no runs here yet. {hint}")

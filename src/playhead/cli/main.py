@@ -47,8 +47,10 @@ COMMANDS = {
     "unpack": "put the run of a cassette into a store",
     "export": "write runs as JSON lines, JSON or CSV",
     "schema": "print the JSON Schema of a line",
+    "keys": "make, list and revoke the API keys of the server",
     "reindex": "build the index again from the runs",
     "prune": "remove old runs and what nobody refers to",
+    "serve": "take in spans from any agent, and answer over HTTP",
     "doctor": "check the store and this installation",
     "completion": "print the code that completes commands and runs in your shell",
 }
@@ -70,9 +72,14 @@ GROUPS = {
         "policy",
     ),
     "Take elsewhere": ("report", "pack", "unpack", "export", "import", "schema"),
+    "Serve": ("serve", "keys"),
     "Keep in order": ("reindex", "prune", "doctor", "completion"),
 }
 
+# What is done in a folder, or with the files of one: a server's runs are read from elsewhere, and not written yet.
+_NEED_A_FOLDER = frozenset(
+    ("record", "demo", "resume", "rerun", "test", "import", "unpack", "keys", "reindex", "prune", "serve", "doctor")
+)
 _ASK_THE_STORE = ("ls", "log", "stats", "query")  # the others name a run, and say so when it is not there
 
 YES, NO, USAGE, UNKNOWN, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
@@ -136,6 +143,10 @@ def _answer(arguments: list[str]) -> int:
             raise UsageError(f"there is no command {name!r}", hint=_nearest(name))
         args = parser_of(name).parse_args([*shared, *rest[1:]])
         out = Output(json=args.json, color=not args.no_color)
+        if name in _NEED_A_FOLDER:
+            from playhead.cli.arguments import insist_on_a_folder
+
+            insist_on_a_folder(name, args.store)
         if args.store is not None and name in _ASK_THE_STORE:
             from playhead.cli.arguments import insist_on_a_store
 
@@ -163,10 +174,18 @@ def exit_code(problem: PlayheadError) -> int:
     """Return the exit code of an error: 1 where the answer is no, 2 where the question was wrong, else 3."""
     from playhead import errors
 
-    no = (errors.Altered, errors.NotReplayable, errors.EnvelopeMismatch, errors.RecordedError, errors.PolicyDenied)
+    no = (
+        errors.Altered,
+        errors.NotReplayable,
+        errors.EnvelopeMismatch,
+        errors.RecordedError,
+        errors.PolicyDenied,
+        errors.KeyRefused,
+        errors.Conflict,
+    )
     if isinstance(problem, no):
         return NO
-    return USAGE if isinstance(problem, (errors.UsageError, errors.RunNotFound)) else UNKNOWN
+    return USAGE if isinstance(problem, (errors.UsageError, errors.RunNotFound, errors.NotFound)) else UNKNOWN
 
 
 def module_of(name: str) -> _Command:

@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 from playhead import _limits
-from playhead._api.reading import load
+from playhead._api.fetching import load_here
 from playhead.cli import onward
-from playhead.cli.arguments import store_root
+from playhead.cli.arguments import recording_root
 from playhead.cli.output import Output, one_line
 from playhead.cli.silence import swallowed
 from playhead.errors import UsageError
@@ -33,7 +33,7 @@ def run_models(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("--header is for `--isolated`: else the program sends its own")
     if sys.platform == "win32":
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL, or `--isolated`.")
-    again, asker = onward.again_of(args, load(args.run, args.store)), onward.asker_of(args)
+    again, asker = onward.again_of(args, load_here(args.run, args.store)), onward.asker_of(args)
     if args.times > 1:
         return _often(args, out, again, asker)
     with swallowed(out.json):
@@ -93,11 +93,11 @@ def _alone(args: argparse.Namespace, out: Output) -> int:
         if given:
             raise UsageError(f"{name} means nothing with `--isolated`: no code of the agent runs")
     headers = onward.headers_of(args)
-    recorded, asker = load(args.run, args.store), onward.asker_of(args)
+    recorded, asker = load_here(args.run, args.store), onward.asker_of(args)
     reader = RunReader(recorded.store, recorded.id)
     count = sum(event.kind == "model.invoked" for event in reader.events())
     with out.progress(count, "asking the models again") as advance:
-        store = FileStore(store_root(args.store))
+        store = FileStore(recording_root(args.store))
         alone = ask_alone(reader, store, asker, headers=headers, at_once=args.at_once, done=lambda: advance(1))
     found = alone.as_dict()
     if out.json:

@@ -84,7 +84,8 @@ def _with_policy(found: Run, moment: Moment) -> dict[str, Any] | None:
 
 def _print_head(found: Run, moment: Moment, out: Output) -> None:
     into = f"{one_line(moment.kind)}, {text.duration(moment.elapsed_us)} into the run"
-    out.wrapped([(f"after event {moment.seq}", "bold"), " "], f"of {found.id}: {into}")
+    order = ", in the order of the times" if moment.is_settled else ""  # it came from outside
+    out.wrapped([(f"after event {moment.seq}", "bold"), " "], f"of {found.id}{order}: {into}")
     if moment.ended is not None:
         sign, style = symbol(moment.ended, out)
         out.styled((f"{sign} the run had ended: {one_line(moment.ended)}", style))
@@ -97,7 +98,7 @@ def _print_head(found: Run, moment: Moment, out: Output) -> None:
     _heading("open", cut if spans else "nothing", out)
     for item in spans[-_OPEN_MAX:]:
         kind = item["kind"].partition(".")[0]
-        since = text.duration(moment.elapsed_us - item["since_us"])
+        since = text.duration(max(0, moment.elapsed_us - item["since_us"]))
         _print_cut(f"  {item['seq']:>5}  {kind} {one_line(item['name'])}", f"  for {since}  lane {item['lane']}", out)
 
 

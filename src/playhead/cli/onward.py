@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from playhead.cli.arguments import store_root
+from playhead.cli.arguments import recording_root, store_place
 from playhead.cli.output import Output, clean, one_line
 from playhead.cli.replay_text import drifted, listed
 from playhead.cli.run_text import KILLED
@@ -17,7 +17,7 @@ from playhead.replay.onwards import Again, Rerun
 from playhead.replay.pointing import assignment
 from playhead.settings import load
 from playhead.store.files import FileStore
-from playhead.store.price_list import INSTALL, PriceList
+from playhead.store.price_list import INSTALL, price_list_at
 from playhead.store.reader import RunReader
 from playhead.views import prices, text
 
@@ -62,7 +62,7 @@ def asker_of(args: argparse.Namespace) -> Asker:
         raise UsageError(f"not a budget: {args.budget:g}", hint="It is in dollars, and more than 0.")
     if args.at_once < 1:
         raise UsageError(f"not how many may be asked at once: {args.at_once}", hint="At least 1.")
-    sold = PriceList(load().prices, store_root(args.store))
+    sold = price_list_at(store_place(args.store))
     if args.budget is not None and sold.is_empty:
         raise UsageError("--budget needs to know what models cost", hint=f"`{INSTALL}`, or say it under [prices].")
     return Asker(overrides_of(args), budget=args.budget, at_once=args.at_once, prices=sold)
@@ -72,7 +72,7 @@ def again_of(args: argparse.Namespace, recorded: Any) -> Again:
     """Return what a run is to be made from."""
     waive = [reason for named in args.waive for reason in named.split(",")]
     reader = RunReader(recorded.store, recorded.id)
-    return Again(reader, FileStore(store_root(args.store)), load(), args.program or None, waive)
+    return Again(reader, FileStore(recording_root(args.store)), load(), args.program or None, waive)
 
 
 def tell(found: Rerun, out: Output) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead._clock import parse_utc
 from playhead.cli.output import Output, Part, one_line
-from playhead.views import denials, prices, redactions, text
+from playhead.views import denials, imported, prices, redactions, text
 from playhead.views.answers import Call, Meaning
 from playhead.views.summary import Summary
 from playhead.views.text import Resolve
@@ -35,6 +35,7 @@ _LABELS = {
     "policy.checked": "policy", "artifact.created": "artifact", "note.added": "note", "gap.noted": "gap",
     "effect.observed": "effect", "output.written": "wrote", "ambient.read": "read", "git.committed": "commit",
     "ci.reported": "ci", "run.invalidated": "invalidated", "run.reopened": "reopened", "content.erased": "erased",
+    "log.emitted": "log", "emitter.described": "emitter", "span.revised": "revised",
 }  # fmt: skip
 # What a model stops with when all is well; where its answer is shown, the room is better used for that.
 _ORDINARY_FINISH = ("stop", "end_turn", "completed")
@@ -156,6 +157,7 @@ def _facts(summary: Summary, status: str, resolve: Resolve, width: int, now_us: 
     facts = [
         ("started", f"{when}, {relative}" if relative else when),
         (took, f"{text.duration(running_us(summary, status, now_us))}, {text.several(summary.events, 'event')}"),
+        ("received", one_line(imported.told(summary.received, summary.external_id))),
         ("request", text.cut(one_line(_request(summary.request, resolve, width)), width)),
         ("agent", f"{agent.get('name')} {agent['version']}" if agent.get("version") else ""),
         ("code", _code(git)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from playhead._api.reading import load
+from playhead._api.fetching import load_here
 from playhead.cli import onward
 from playhead.cli.output import Output, clean
 from playhead.cli.silence import swallowed
@@ -27,7 +27,7 @@ def run_step(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("which step?", hint="`--step NAME`; `playhead show RUN` lists them.")
     if sys.platform == "win32":
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL.")
-    again = onward.again_of(args, load(args.run, args.store))
+    again = onward.again_of(args, load_here(args.run, args.store))
     given = None if args.input is None else _given(args.input)
     with swallowed(out.json):
         found = stepping.run_step(again, args.step, given=given, live=args.live)

@@ -16,6 +16,9 @@ from playhead.event.payload import Phase as Phase
 from playhead.event.payload import Status as Status
 from playhead.event.payload import Usage as Usage
 from playhead.event.payload import as_fields as as_fields
+from playhead.event.received import EmitterDescribed as EmitterDescribed
+from playhead.event.received import LogEmitted as LogEmitted
+from playhead.event.received import SpanRevised as SpanRevised
 from playhead.event.replaying import ReplayDeviated as ReplayDeviated
 from playhead.event.replaying import ReplayReported as ReplayReported
 from playhead.event.replaying import RunGraded as RunGraded
@@ -40,6 +43,7 @@ class RunStarted(Payload):
     policy: dict[str, Any] | None = None  # mode, digest of policy_snapshot.json
     origin: dict[str, Any] | None = None  # run, mode, at: for replays and child runs
     external_id: str | None = None
+    received: dict[str, Any] | None = None  # of a run that came from outside: by, rule, trace
     tags: dict[str, str] = {}
     ambient: bool | None = None  # whether what clocks, variables and files say is kept from the beginning
     effects: bool | None = None  # false where nobody watches what the program does outside itself
@@ -119,6 +123,7 @@ class StepFinished(Payload):
     output: Any = None
     metadata: dict[str, Any] = {}
     redacted: dict[str, int] = {}  # of an agent that adopted the run: what its process removed, by rule
+    otlp: dict[str, Any] | None = None  # of a span that came from outside: everything else that was said of it
 
 
 class ModelInvoked(Payload):
@@ -151,6 +156,7 @@ class ModelResponded(Payload):
     http: dict[str, Any] | None = (
         None  # status, reason, version, form, head_us (when the head was there), sent_us, headers
     )
+    otlp: dict[str, Any] | None = None
 
 
 class ToolCalled(Payload):
@@ -183,6 +189,7 @@ class ToolReturned(Payload):
     spawned: int | None = None  # the last child that the lane had begun by the end, where one began inside
     printed: list[Any] | None = None  # what its body wrote: [microseconds since it began, items before, stream, what]
     timers: int | None = None  # the last timer that it had set by the end, where one was set inside
+    otlp: dict[str, Any] | None = None
 
 
 class HttpSent(Payload):
@@ -347,7 +354,7 @@ PAYLOADS: dict[str, type[Payload]] = {
             ModelInvoked, ModelResponded, ToolCalled, ToolReturned, McpRequested, McpAnswered, McpNotified,
             HttpSent, HttpReceived, ProcessStarted, ProcessExited, OutputWritten, PolicyChecked, ArtifactCreated,
             EffectObserved, AmbientRead, GitCommitted, CiReported, NoteAdded, GapNoted, ReplayDeviated, ReplayReported,
-            RunGraded,
+            RunGraded, EmitterDescribed, LogEmitted, SpanRevised,
         ],
     )
 }  # fmt: skip

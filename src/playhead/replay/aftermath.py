@@ -17,7 +17,6 @@ from playhead.replay.edited import NOTHING
 from playhead.replay.lookup import Lookup
 from playhead.replay.tape import Call, Tape
 from playhead.store import presence
-from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views import text
 
@@ -80,7 +79,7 @@ def aftermath(reader: RunReader) -> Aftermath:
 
     A call that failed, and with it the program, counts as one that was under way.
     """
-    if isinstance(reader.store, FileStore) and presence.is_held(reader.store.folder(reader.id)):
+    if presence.is_written(reader.store, reader.id):
         raise UsageError(f"{reader.id} is still running", hint="`playhead tail RUN` follows it.")
     tape = Tape(reader)
     if tape.finished is not None and tape.finished.data.get("status") == "ok":

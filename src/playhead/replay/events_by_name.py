@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -16,6 +16,7 @@ from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.steps import no_such_step
 from playhead.store.reader import RunReader
 from playhead.views import text
+from playhead.views.imported import is_imported, settled
 from playhead.views.spans import SpanView
 
 _NUMBERED = re.compile(r"(.+)#(\d+)")
@@ -46,6 +47,7 @@ class Names:
         self._open: dict[tuple[str, str], list[int]] = {}  # by kind and span
         self._last: dict[str, int] = {}  # of every lane, what was heard of it last before the run ended
         self._is_over = False
+        self._is_settled = False  # it came from outside, and was read as a whole
 
     def event(self, wanted: str) -> int:
         """Return the event that is meant, as `event_of` says."""
@@ -99,14 +101,32 @@ class Names:
         """Read on, where that is not enough."""
         if enough():
             return
-        for event in self._reader.events_from(len(self._ends)):
-            self._take(event)
-            if enough():
+        for seq, event in self._unread():
+            self._take(seq, event)
+            if enough() and not self._is_settled:
                 return
 
-    def _take(self, event: Event) -> None:
-        seq = len(self._ends)  # by its line: in an altered run it may say something else
-        self._ends.append(-1 if event.kind in OPENING_TO_CLOSING else seq)
+    def _unread(self) -> Iterator[tuple[int, Event]]:
+        """Yield what was not read yet, each with the number of its line: in an altered run it may say something else.
+
+        Of a run that came from outside all of it, in the order of its times.
+        """
+        if self._is_settled:
+            return
+        read, first = len(self._ends), next(self._reader.events_from(0), None)
+        if read or first is None or not is_imported(first.data):
+            yield from enumerate(self._reader.events_from(read), read)
+            return
+        self._is_settled = True
+        events = settled(self._reader.events(), self._reader.readable)
+        self._ends.extend(range(1 + max(event.seq for event in events)))
+        yield from ((event.seq, event) for event in events)
+
+    def _take(self, seq: int, event: Event) -> None:
+        if seq == len(self._ends):
+            self._ends.append(seq)
+        if event.kind in OPENING_TO_CLOSING:
+            self._ends[seq] = -1
         self._is_over = self._is_over or event.kind == "run.finished"
         if not self._is_over:
             self._last[event.lane] = seq

@@ -18,6 +18,7 @@ from playhead.event.plain import as_marks, restore
 from playhead.ledger.verify import Verification
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store.reader import RunReader
+from playhead.views.imported import standing
 from playhead.views.points import written
 from playhead.views.spans import SpanView
 
@@ -196,7 +197,7 @@ def _partial(reader: RunReader, state: Readiness) -> PlaybackResult:
     completed: list[dict[str, Any]] = []
     output: Any = None
     try:
-        for event in reader.events():
+        for event in standing(reader.events(), reader.readable):
             if event.kind in OPENING_TO_CLOSING and event.span is not None:
                 opened[event.span] = event
             elif event.span in opened and OPENING_TO_CLOSING[opened[event.span].kind] == event.kind:

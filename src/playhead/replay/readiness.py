@@ -14,7 +14,6 @@ from playhead.store import presence
 from playhead.store.base import Store, content_check
 from playhead.store.cassettes.reading import Cassette, by_header
 from playhead.store.exported import ExportedRun
-from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
 from playhead.views.points import mapping, words
 from playhead.views.spans import OpenSpans
@@ -66,7 +65,7 @@ def verify_run(reader: RunReader, *, known_head: tuple[int, str] | None = None, 
 
 
 def _is_held(store: Store, run: str) -> bool:
-    return isinstance(store, FileStore) and presence.is_held(store.folder(run))
+    return presence.is_written(store, run)
 
 
 def _blobs_only(check: ContentCheck) -> ContentCheck:

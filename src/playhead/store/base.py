@@ -55,7 +55,7 @@ def content_check(store: Store, run: str) -> ContentCheck:
     import hashlib
     from functools import lru_cache
 
-    from playhead.errors import BadName, MissingContent
+    from playhead.errors import Altered, BadName, MissingContent
     from playhead.ledger.verify import BLOB
 
     names = {"context_pack": layout.CONTEXT_PACK, "policy_snapshot": layout.POLICY_SNAPSHOT}
@@ -66,6 +66,8 @@ def content_check(store: Store, run: str) -> ContentCheck:
             data = store.blob(digest) if kind == "blob" else store.file(run, names.get(kind) or f"artifacts/{name}")
         except (MissingContent, BadName):
             return "missing"
+        except Altered:  # a server compares before it hands out
+            return "altered"
         if hashlib.sha256(data).hexdigest() != digest:
             return "altered"
         if kind == "blob" and name == "json":  # it may name other blobs

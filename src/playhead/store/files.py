@@ -17,10 +17,10 @@ from playhead import _limits
 from playhead._clock import Clock, SystemClock
 from playhead._ids import is_run_id
 from playhead.errors import BadName, LedgerError, MissingContent, RunNotFound, StoreError, StoreTooNew, WriteFailed
-from playhead.ledger.log import Log
 from playhead.ledger.writer import Ledger
-from playhead.store import layout, presence, syncer
-from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk, identity
+from playhead.store import layout
+from playhead.store.disk import CLOEXEC, FOLDER, NOFOLLOW, NONBLOCK, Disk
+from playhead.store.file_ledger import FileLedger
 from playhead.store.removal import remove_run_dir
 
 if sys.platform != "win32":
@@ -30,32 +30,10 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW
 _FOLDER = FOLDER | NOFOLLOW
 
 
-class FileLedger(Ledger):
-    """A ledger in a run directory; closing it gives up the directory and notes the run in the journal."""
-
-    def __init__(self, log: Log, run: str, clock: Clock, store: FileStore) -> None:
-        super().__init__(log, run, clock, store.put_blob)
-        self._store = store
-        self._presence: int | None = presence.hold(store.folder(run))
-        self._held = identity(self._presence)
-        syncer.watch(self)
-
-    def close(self) -> None:
-        if self.abandon():
-            self._store.note(self.run, "close")
-
-    def abandon(self) -> bool:
-        """Let go of the run without a note; False if that was done before."""
-        syncer.forget(self)
-        super().close()
-        held, self._presence = self._presence, None
-        if held is not None and identity(held) == self._held:  # else the program closed it
-            os.close(held)
-        return held is not None
-
-
 class FileStore:
     """Use one folder, `.playhead` by default. Nothing is created before the first run is."""
+
+    flushes_soon = True  # what was written is flushed in the background; else by whoever writes
 
     def __init__(self, root: Path | str, *, disk: Disk | None = None, clock: Clock | None = None) -> None:
         self.root = Path(root).absolute()
@@ -89,7 +67,7 @@ class FileStore:
 
     def _open(self, folder: Path, run: str, create: bool) -> FileLedger:
         timeline = layout.timeline(folder)
-        log = FileLog(timeline, self._disk, create=create, before_sync=self.sync_files)
+        log = self._log(timeline, create)
         try:
             ledger = FileLedger(log, run, self._clock, self)
         except OSError as problem:
@@ -104,6 +82,9 @@ class FileStore:
             self._unsynced[folder] = self._unsynced[timeline] = object()
         return ledger
 
+    def _log(self, timeline: Path, create: bool) -> FileLog:
+        return FileLog(timeline, self._disk, create=create, before_sync=self.sync_files)
+
     def _create(self, folder: Path) -> None:
         self.make_root()
         try:
@@ -113,10 +94,14 @@ class FileStore:
         try:
             self._disk.mkdir(layout.artifacts_dir(folder))
             for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
-                self._write_new(path, b"{}\n")
+                self._write_empty(path)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)  # half of a run is none
             raise
+
+    def _write_empty(self, path: Path) -> None:
+        """Write a pack with nothing in it."""
+        self._write_new(path, b"{}\n")
 
     def make_root(self) -> None:
         """Make the folders of the store, where they are not there."""

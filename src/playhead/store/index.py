@@ -9,14 +9,14 @@ Writers must hold a run (presence.py) before they note it in the journal.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-import orjson
+from typing import Any, TypeVar
 
 from playhead import _limits
 from playhead._ids import is_run_id
@@ -36,47 +36,52 @@ from playhead.store.index_database import (
     open_database,
     read_only,
 )
-from playhead.store.index_filter import RunFilter
 from playhead.store.index_follow import Follower, Progress, pruned_runs
 from playhead.store.index_memory import Heads, heads_in, heads_seen, remembered
-from playhead.store.index_rows import NEW_RUN, EnvelopeMatches
+from playhead.store.index_questions import SELECT, Questions, run_of_row
+from playhead.store.index_questions import STATUSES as STATUSES
+from playhead.store.index_rows import EnvelopeMatches
 
 T = TypeVar("T")
 
-STATUSES = ("running", "crashed", "ok", "error", "cancelled")
 QUERY_HINT = (
     f"One SELECT over the tables {', '.join(TABLES)}; docs/reference/index-tables.md explains every column,"
     " and `SELECT sql FROM sqlite_master` shows them."
 )
 
-_COLUMNS = tuple(NEW_RUN)
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM runs"
 _NOT_THE_QUESTION = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
-_AT_ONCE = 500  # runs asked about in one question
+_monotonic = time.monotonic
 _ATTEMPTS = 3  # the index as it is, built again, in memory
 
 # Connections that a fork copied. Closing one here would disturb the process it belongs to, so none is ever freed.
 _inherited: list[Database] = []
 
 
-class Index:
+class Index(Questions):
     """Follow the runs of one store and answer questions about them. Threads may share one.
 
     `envelope_matches` is given the data of `run.started`, or of the step that adopted the run, and says whether the
     stored envelope has the stored hash: None where it cannot tell. It is asked once, when the line is read.
+    `version` is a number that grows with everything that this process writes: where it has not grown, questions that
+    are asked within `INDEX_GRACE_S` are answered from what was read for the first of them.
     """
 
-    def __init__(self, root: Path, *, envelope_matches: EnvelopeMatches | None = None) -> None:
+    root: Path
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        envelope_matches: EnvelopeMatches | None = None,
+        version: Callable[[], int] | None = None,
+    ) -> None:
         self.root = Path(root)
+        self._version = version
+        self._read_at: tuple[int, float] = -1, 0.0  # the version that was read, and when
         self._envelope_matches = envelope_matches
         self._lock = threading.RLock()
         self._database: Database | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._read_by: Database | None = None
 
     def close(self) -> None:
         """Close the database. The next question opens it again."""
@@ -112,61 +117,15 @@ class Index:
 
             return self._answer(count, progress)
 
-    def list_runs(self, *, limit: int = _limits.LIST_RUNS_DEFAULT, **chosen: Any) -> list[dict[str, Any]]:
-        """List runs, newest first, open ones included; `chosen` are fields of RunFilter. A negative `limit` is none."""
-        where, values = RunFilter(**chosen).where()
-        return self._runs(f"{_SELECT}{where and f' WHERE {where}'} ORDER BY id DESC LIMIT ?", (*values, limit))
-
     def get(self, run_id: str) -> dict[str, Any] | None:
         """Return one run as `list_runs` does; a run directory that nobody noted in the journal is read now."""
         if not is_run_id(run_id) or not self._exists(run_id):
             return None
-        found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
+        found = self._runs(f"{SELECT} WHERE id = ?", (run_id,))
         if not found:
             self._answer(lambda database: self._follower(database).follow([run_id]))
-            found = self._runs(f"{_SELECT} WHERE id = ?", (run_id,))
+            found = self._runs(f"{SELECT} WHERE id = ?", (run_id,))
         return found[0] if found else None
-
-    def names(self, runs: Sequence[str]) -> dict[str, str]:
-        """Return the names of runs, by their ids."""
-        found: dict[str, str] = {}
-        for start in range(0, len(runs), _AT_ONCE):
-            page = runs[start : start + _AT_ONCE]
-            sql = f"SELECT id, name FROM runs WHERE id IN ({','.join('?' * len(page))})"
-            found.update((run, name or "") for run, name in self.query(sql, page)[1])
-        return found
-
-    def find_envelope(self, envelope_hash: str, *, status: str | None = None, before: str | None = None) -> str | None:
-        """Return the newest run that was asked this and can be played back: one look-up among any number of runs.
-
-        `status` asks for runs that ended so; `before` goes on to the one before that run.
-        """
-        sql = (
-            "SELECT id FROM runs WHERE envelope_hash = ? AND replayable = 1 AND (? IS NULL OR status = ?)"
-            " AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT 1"
-        )
-        return self._existing(sql, (envelope_hash, status, status, before, before))
-
-    def latest(self, name: str | None = None, back: int = 0) -> str | None:
-        """Return the newest run, or the newest of a name, or the one `back` runs before it.
-
-        Replays and child runs do not count, unless no other has the name.
-        """
-        if name is None:
-            return self._existing("SELECT id FROM runs WHERE origin IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?", (back,))
-        own = "EXISTS (SELECT 1 FROM runs WHERE name = ? AND origin IS NULL)"
-        sql = f"SELECT id FROM runs WHERE name = ? AND (origin IS NULL) = {own} ORDER BY id DESC LIMIT 1 OFFSET ?"
-        return self._existing(sql, (name, name, back))
-
-    def with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return the ids that begin like this, newest first; with a negative limit all of them."""
-        # "{" comes after every letter an id can have.
-        sql = "SELECT id FROM runs WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?"
-        return self._ids(sql, (prefix, prefix + "{", limit))
-
-    def by_external_id(self, id: str) -> str | None:
-        """Return the newest run that came from outside under this id."""
-        return self._existing("SELECT id FROM runs WHERE external_id = ? ORDER BY id DESC LIMIT 1", (id,))
 
     def head(self, run_id: str) -> tuple[int, str] | None:
         """Return seq and hash of the last line of a run that was seen, whether or not it is still there."""
@@ -206,20 +165,34 @@ class Index:
         self._answer(delete)
 
     def query(
-        self, sql: str, params: Sequence[Any] | dict[str, Any] = (), *, replays: bool = True
+        self,
+        sql: str,
+        params: Sequence[Any] | dict[str, Any] = (),
+        *,
+        replays: bool = True,
+        seconds: float | None = None,
+        rows_max: int | None = None,
+        bytes_max: int | None = None,
+        start: int | None = None,
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Answer one SELECT with its column names and rows. What writes, attaches or sets anything is refused.
 
         Without `replays`, nothing of exact replays is in the tables: what they asked was answered from a recording.
+        `seconds` is how long it may take, `rows_max` how many rows it may have, and `bytes_max` how much they may say;
+        with `start` there may be more rows, and a page of so many is told, from that row on.
         """
 
         def ask(database: Database) -> tuple[list[str], list[tuple[Any, ...]]]:
-            with read_only(database, replays=replays) as connection:
+            with read_only(database, replays=replays, seconds=seconds, value_bytes_max=bytes_max) as connection:
                 try:
                     cursor = connection.execute(sql, params)
-                    rows = cursor.fetchall()
+                    if start is not None:
+                        next(itertools.islice(cursor, start, start), None)
+                    rows = _fetched(cursor, rows_max, bytes_max, is_page=start is not None)
                 except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, TypeError) as error:
                     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                    if code == sqlite3.SQLITE_INTERRUPT:
+                        raise _refused(f"it took longer than {seconds:g} s") from error
                     if code in _NOT_THE_QUESTION or isinstance(error, UnicodeDecodeError):
                         raise
                     check_tables(database.connection)
@@ -229,6 +202,14 @@ class Index:
             return [column[0] for column in cursor.description], rows
 
         return self._answer(ask)
+
+    def peek(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Answer a question of our own from what was read so far; nobody waits for what is new."""
+        with self._lock:
+            try:
+                return self._open().connection.execute(sql, params).fetchall()
+            except FAULTS:
+                return self.query(sql, params)[1]  # which mends the file, or says what is wrong
 
     def read(self, ask: Callable[[sqlite3.Connection], T]) -> T:
         """Let somebody ask several questions of the index as it is at one moment; nothing can be written."""
@@ -262,7 +243,10 @@ class Index:
             for left in range(_ATTEMPTS - 1, -1, -1):
                 database = self._open()
                 try:
-                    self._follower(database).catch_up(progress)
+                    if not self._is_fresh(database):
+                        version = -1 if self._version is None else self._version()
+                        self._follower(database).catch_up(progress)
+                        self._read_at, self._read_by = (version, _monotonic()), database
                     return ask(database)
                 except FAULTS as error:
                     verdict = judge(error)
@@ -274,6 +258,13 @@ class Index:
                 except OSError as error:
                     raise StoreError(f"the store cannot be read: {error}") from error
         raise AssertionError("unreachable")
+
+    def _is_fresh(self, database: Database) -> bool:
+        """Say whether nobody can have written what was not read, but for other processes, in the last moment."""
+        if self._version is None or self._read_by is not database:
+            return False
+        version, at_s = self._read_at
+        return version == self._version() and _monotonic() - at_s < _limits.INDEX_GRACE_S
 
     def _replace(self, database: Database, error: Exception, *, by_memory: bool) -> None:
         self._database = None
@@ -287,7 +278,7 @@ class Index:
             discard(self.root, database)
 
     def _runs(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
-        return self._answer(lambda database: [_run(row) for row in database.connection.execute(sql, values)])
+        return self._answer(lambda database: [run_of_row(row) for row in database.connection.execute(sql, values)])
 
     def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
         return self._answer(lambda database: [str(row[0]) for row in database.connection.execute(sql, values)])
@@ -297,8 +288,13 @@ class Index:
         while found := self._ids(sql, values):
             if self._exists(found[0]):
                 return found[0]
-            self._answer(lambda database: self._lose(database, found[0]))
+            self.lose(found[0])
         return None
+
+    def lose(self, run_id: str) -> None:
+        """Drop the rows of a run whose directory is gone; the last line that was seen stays remembered."""
+        if is_run_id(run_id) and not self._exists(run_id):
+            self._answer(lambda database: self._lose(database, run_id))
 
     def _lose(self, database: Database, run_id: str) -> None:
         follower = self._follower(database)
@@ -315,21 +311,24 @@ def _is_inherited(database: Database) -> bool:
     return True
 
 
+def _fetched(
+    cursor: sqlite3.Cursor, rows_max: int | None, bytes_max: int | None, *, is_page: bool
+) -> list[tuple[Any, ...]]:
+    """Return the rows of an answer, unless they are more than is wanted; of one in pages no more than a page has."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for row in cursor:
+        if rows_max is not None and len(rows) == rows_max:
+            if is_page:
+                break
+            raise _refused(f"it has more than {rows_max:,} rows")
+        if bytes_max is not None:
+            size += sum(len(one) if isinstance(one, (str, bytes)) else 8 for one in row)
+            if size > bytes_max:
+                raise _refused(f"it has more than {bytes_max:,} bytes")
+        rows.append(row)
+    return rows
+
+
 def _refused(message: str) -> UsageError:
     return UsageError(f"the query was refused: {message}", hint=QUERY_HINT)
-
-
-def _run(row: tuple[Any, ...]) -> dict[str, Any]:
-    """Return a row of `runs` as people and scripts see it."""
-    run = dict(zip(_COLUMNS, row, strict=True))
-    if run["status"] not in STATUSES or not is_run_id(str(run["id"])):
-        raise Damaged("a row of runs is not readable")
-    try:
-        for column in ("origin", "reasons", "tags"):
-            run[column] = None if run[column] is None else orjson.loads(run[column])
-        run["duration_ms"] = None if run["duration_us"] is None else run["duration_us"] / 1000
-    except (ValueError, TypeError) as error:
-        raise Damaged(f"a row of runs is not readable: {error}") from error
-    run["replayable"] = bool(run["replayable"])
-    run["git_dirty"] = None if run["git_dirty"] is None else bool(run["git_dirty"])
-    return run

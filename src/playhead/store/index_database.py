@@ -23,7 +23,19 @@ from playhead.errors import StoreError
 from playhead.store import index_memory, layout
 from playhead.store.alone import alone
 
-TABLES = ("runs", "events", "calls", "steps", "policy_checks", "artifacts", "effects", "reads", "commits", "ci_results")
+TABLES = (
+    "runs",
+    "events",
+    "calls",
+    "steps",
+    "policy_checks",
+    "artifacts",
+    "effects",
+    "reads",
+    "commits",
+    "ci_results",
+    "traces",
+)
 _REPLAYS = "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') = 'exact'"
 INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 
@@ -281,7 +293,7 @@ def _migrate(connection: sqlite3.Connection, applied: list[str]) -> None:
         connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)")
         for name in _known():
             if name not in applied:
-                for statement in _statements((MIGRATIONS / f"{name}.sql").read_text("utf-8")):
+                for statement in statements((MIGRATIONS / f"{name}.sql").read_text("utf-8")):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, utc_text(SystemClock().wall_us())))
         connection.execute("COMMIT")
@@ -291,8 +303,8 @@ def _migrate(connection: sqlite3.Connection, applied: list[str]) -> None:
         raise
 
 
-def _statements(script: str) -> Iterator[str]:
-    """Split a script; `executescript` would commit behind our back."""
+def statements(script: str) -> Iterator[str]:
+    """Split a script into its statements; `executescript` would commit behind our back."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -320,11 +332,13 @@ def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> i
 
 
 @contextmanager
-def read_only(database: Database, *, replays: bool = True) -> Iterator[sqlite3.Connection]:
+def read_only(
+    database: Database, *, replays: bool = True, seconds: float | None = None, value_bytes_max: int | None = None
+) -> Iterator[sqlite3.Connection]:
     """Give a connection that can only read: SQLite itself refuses to write, and only reading is authorized.
 
     Without `replays` the tables hold no exact replays, whose calls were never made: views of their names stand before
-    them.
+    them. What takes longer than `seconds` is interrupted, and no single value may have more than `value_bytes_max`.
     """
     if database.path is None:
         connection = database.connection  # memory has one connection; it is freed again afterwards
@@ -332,6 +346,7 @@ def read_only(database: Database, *, replays: bool = True) -> Iterator[sqlite3.C
         connection = sqlite3.connect(
             index_memory.address(database.path), uri=True, timeout=_limits.INDEX_WAIT_S, isolation_level=None
         )
+    largest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
     attached = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     # A question may make text that is not UTF-8 (`CAST(x'ff' AS TEXT)`): shown as well as it can be, not an error.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -346,12 +361,19 @@ def read_only(database: Database, *, replays: bool = True) -> Iterator[sqlite3.C
         if database.path is not None:
             connection.execute("BEGIN")  # all questions see the same rows, whoever writes meanwhile
         connection.set_authorizer(_authorize)
+        if value_bytes_max is not None:
+            largest = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, value_bytes_max)
+        if seconds is not None:
+            until = time.monotonic() + seconds
+            connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
         yield connection
     finally:
+        connection.set_progress_handler(None, 0)
         if database.path is None:
             connection.text_factory = str
             connection.set_authorizer(None)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, attached)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
             connection.execute("PRAGMA query_only = OFF")
             for table in TABLES:
                 connection.execute(f"DROP VIEW IF EXISTS temp.{table}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class RunFilter:
     has_error: bool | None = None
     include_replays: bool = True
     text: str | None = None  # a part of the name
+    ids: Sequence[str] | None = None  # only among these
 
     def where(self, runs: str = "runs") -> tuple[str, list[Any]]:
         """Return the condition in SQL, and its values; `runs` is the name of the table in the question."""
@@ -49,4 +53,7 @@ class RunFilter:
             wanted.append((f"{runs}.origin IS NULL", ()))
         if self.text is not None:
             wanted.append((f"instr(lower({runs}.name), lower(?)) > 0", (self.text,)))
+        if self.ids is not None:
+            among = f"{runs}.id IN (SELECT value FROM json_each(?))"
+            wanted.append((among, (orjson.dumps(list(self.ids)).decode(),)))
         return " AND ".join(sql for sql, _ in wanted), [value for _, given in wanted for value in given]

@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from playhead import _limits
 from playhead._ids import is_run_id
+from playhead.errors import WriteFailed
 from playhead.store import index_memory, layout, presence
 from playhead.store.disk import Disk
+from playhead.store.flushing import flush_file_system
 from playhead.store.index_database import TABLES, Damaged, log
 from playhead.store.index_reads import loader
+from playhead.store.index_received import SUMMED, SUMS
 from playhead.store.index_rows import INSERTS, NEW_PROGRESS, NEW_RUN, TAIL_BYTES, EnvelopeMatches, Rows
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ Progress = Callable[[int, int], None]
 # Searched anywhere in a line: a note that was torn may stand in front of the next one.
 _NOTED = re.compile(rb"run_[0-9a-hjkmnp-tv-z]{26}")
 _PRUNED = re.compile(rb"(run_[0-9a-hjkmnp-tv-z]{26}) pruned")
+_ONE_BY_ONE_MAX = 4  # timelines; to flush more one by one takes longer than to flush the whole file system
 _YIELD_S = 0.001  # between batches, so that somebody who waits for the write lock gets it
 
 _LOAD = (
@@ -73,7 +77,7 @@ def read_journal(path: Path, offset: int, tail: str) -> Journal:
     last = b""
     try:
         with open(path, "rb") as file:
-            if not _continues(file, offset, tail):
+            if not continues(file, offset, tail):
                 replaced, offset, tail = True, 0, ""
                 file.seek(0)
             for raw, ending, length in complete_lines(file):
@@ -112,7 +116,7 @@ def complete_lines(file: BinaryIO) -> Iterator[tuple[bytes | None, bytes, int]]:
         yield None, ending, length
 
 
-def _continues(file: BinaryIO, offset: int, tail: str) -> bool:
+def continues(file: BinaryIO, offset: int, tail: str) -> bool:
     """Say whether the file still has, before the offset, the bytes it had there; and stand at the offset."""
     expected = tail.encode("latin-1")
     file.seek(offset - len(expected))
@@ -127,20 +131,34 @@ def _reader(root: Path, run_id: str) -> RunReader:
     return RunReader(FileStore(root), run_id)
 
 
-def _bring_to_disk(file: BinaryIO, directory: Path | None) -> None:
-    """Wait until a timeline is on the disk, with the folders that lead to it where its directory is given.
+def _bring_to_disk(root: Path, read: dict[Path, bool]) -> None:
+    """Wait until timelines are on the disk, with the folders that lead to them where that is asked for.
 
-    What the index saw is evidence, so no power loss may take it from the timeline once the index holds it.
+    What the index saw is evidence, so no power loss may take it from a timeline once the index holds it.
     """
     if sys.platform == "win32":  # what is only read cannot be flushed there
         return
     try:
-        _disk.sync(file.fileno())
-        if directory is not None:
-            _disk.sync_folder(directory)
-            _disk.sync_folder(directory.parent)
-    except OSError as error:
+        if len(read) > _ONE_BY_ONE_MAX and flush_file_system(root):
+            return
+        for directory, is_new in read.items():
+            _flush_one(directory, is_new)
+    except (OSError, WriteFailed) as error:
         log("a timeline cannot be brought to the disk; it is read all the same: %s", error)
+
+
+def _flush_one(directory: Path, is_new: bool) -> None:
+    try:
+        descriptor = _disk.open(layout.timeline(directory), os.O_RDONLY)
+    except FileNotFoundError:
+        return  # pruned meanwhile
+    try:
+        _disk.sync(descriptor)
+    finally:
+        os.close(descriptor)
+    if is_new:
+        _disk.sync_folder(directory)
+        _disk.sync_folder(directory.parent)
 
 
 def _has_types_of(row: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -159,6 +177,7 @@ class Follower:
         self._envelope_matches = envelope_matches
         self._lasting = lasting
         self._pruned: tuple[int, frozenset[str]] = -1, frozenset()  # and the size of the journal that said so
+        self._read: dict[Path, bool] = {}  # directories of runs of which lines were read, and whether they are new
 
     def catch_up(self, progress: Progress | None = None) -> None:
         """Read what is new. Without news the write lock is not even taken."""
@@ -168,8 +187,13 @@ class Follower:
         if journal.replaced or not complete:
             runs = sorted({*runs, *self._directories()})
         noted = set(runs)
-        held = [run for (run,) in self._connection.execute("SELECT run FROM progress WHERE held = 1")]
-        runs += [run for run in held if run not in noted and self._has_news(run)]
+        sql = "SELECT p.run, r.bytes FROM progress p LEFT JOIN runs r ON r.id = p.run WHERE p.held = 1"
+        held = self._connection.execute(sql).fetchall()
+        folder = os.path.join(layout.runs_dir(self._root), "")
+        for run, size in held:
+            told = presence.vouched_size(folder + run)
+            if run not in noted and (self._has_news(run, size or 0) if told is None else told != size):
+                runs.append(run)
         if runs or not complete or (journal.offset, journal.tail) != (offset, tail):
             self.follow(runs, progress, lambda: self._remember((offset, tail), journal))
 
@@ -187,6 +211,7 @@ class Follower:
                     lines, more = self._follow_one(run_id, room)
                     room -= lines + 1  # a run without news costs something too
                     if room <= 0:
+                        self._bring_to_disk()
                         self._connection.execute("COMMIT")
                         _sleep(_YIELD_S)
                         self._connection.execute("BEGIN IMMEDIATE")
@@ -196,11 +221,16 @@ class Follower:
             index_memory.settle(self._connection, self._root)
             if finally_:
                 finally_()
+            self._bring_to_disk()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _bring_to_disk(self) -> None:
+        read, self._read = self._read, {}
+        _bring_to_disk(self._root, read)
 
     def forget(self, run_id: str) -> None:
         """Remove every row of a run, and what was seen of it."""
@@ -251,7 +281,7 @@ class Follower:
             self._connection.execute("UPDATE progress SET held = 0 WHERE run = ?", (run_id,))
             return 0, False
         with file:
-            if not _continues(file, run["bytes"], progress["tail"]):
+            if not continues(file, run["bytes"], progress["tail"]):
                 self._remember_head(run)
                 self._drop_rows(run_id)
                 run, progress = {**NEW_RUN, "id": run_id}, {**NEW_PROGRESS, "run": run_id}
@@ -267,7 +297,7 @@ class Follower:
                     break
             if rows.lines and self._lasting:
                 # Whoever finishes a run has flushed it with its folders; to ask again for the file costs little.
-                _bring_to_disk(file, directory if new and (held or progress["ended"] is None) else None)
+                self._read[directory] = new and (held or progress["ended"] is None)
         was_held = progress["held"] == 1
         if rows.lines or not run["bytes"] or was_held != held:
             # Between two batches the end of the run is not known yet: it is kept among the runs to look at.
@@ -292,6 +322,9 @@ class Follower:
         for name, pending in rows.pending.items():
             if pending:
                 self._connection.executemany(INSERTS[name], pending)
+        if rows.revised:
+            sums = self._connection.execute(SUMS, (rows.run["id"],)).fetchone()
+            rows.run.update(zip(SUMMED, sums, strict=True))
         if rows.run["bytes"]:
             self._connection.execute(_SAVE_RUN, rows.run)
         if rows.run["bytes"] or rows.progress["held"]:
@@ -299,14 +332,13 @@ class Follower:
         else:  # nothing was ever written and nobody is about to
             self._connection.execute("DELETE FROM progress WHERE run = ?", (rows.run["id"],))
 
-    def _has_news(self, run_id: str) -> bool:
+    def _has_news(self, run_id: str, known: int) -> bool:
         directory = layout.run_dir(self._root, run_id)
-        row = self._connection.execute("SELECT bytes FROM runs WHERE id = ?", (run_id,)).fetchone()
         try:
             size = os.stat(layout.timeline(directory)).st_size
         except OSError:
             return True
-        return size != (row[0] if row else 0) or not presence.is_held(directory)
+        return size != known or not presence.is_held(directory)
 
     def _directories(self) -> list[str]:
         try:

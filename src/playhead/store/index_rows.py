@@ -17,7 +17,7 @@ import orjson
 from playhead._clock import moment_us
 from playhead.errors import PlayheadError
 from playhead.event.usage import is_silent, is_talk
-from playhead.store import index_reports
+from playhead.store import index_received, index_reports
 from playhead.store.index_reads import Load, rows_of, whole
 from playhead.store.index_values import (
     CALL_CLOSES,
@@ -52,7 +52,7 @@ NEW_RUN: dict[str, Any] = {
     "replayable": 0, "reasons": "[]", "envelope_hash": None, "agent": None, "agent_version": None, "git_commit": None,
     "git_branch": None, "git_dirty": None, "git_root": None, "git_remote": None, "ci_provider": None,
     "ci_run_id": None, "external_id": None, "tags": "{}", "gaps": 0, "lost": 0, "bad_lines": 0, "head_seq": None,
-    "head_hash": None, "bytes": 0,
+    "head_hash": None, "bytes": 0, "received": None,
 }  # fmt: skip
 # The same for `progress`.
 NEW_PROGRESS: dict[str, Any] = {
@@ -78,6 +78,10 @@ INSERTS = {
     "calls taped": "UPDATE calls SET taped=1 WHERE run=? AND taped IS NULL AND seq<?",
     "calls live": "UPDATE calls SET taped=0 WHERE run=? AND seq<? AND"
     " (span=? OR span=(SELECT parent FROM calls WHERE run=? AND span=? ORDER BY seq LIMIT 1))",
+    # A span that was told anew has a later row, which takes the place of the earlier one.
+    "calls superseded": "DELETE FROM calls WHERE run=? AND span=? AND seq<?",
+    "steps superseded": "DELETE FROM steps WHERE run=? AND span=? AND seq<?",
+    "traces": "INSERT OR IGNORE INTO traces VALUES (?,?,?)",
     "policy_checks": "INSERT INTO policy_checks VALUES (?,?,?,?,?,?,?,?)",
     "artifacts": "INSERT INTO artifacts VALUES (?,?,?,?,?,?,?)",
     "effects": "INSERT INTO effects VALUES (?,?,?,?,?,?)",
@@ -102,6 +106,7 @@ class Rows:
         self.progress = progress
         self.pending: dict[str, list[Row]] = {name: [] for name in INSERTS}
         self.lines = 0
+        self.revised = False  # a span was told anew: what was counted so far is wrong
         self._id: str = run["id"]
         self._envelope_matches = envelope_matches
         self._load = load
@@ -132,9 +137,19 @@ class Rows:
             run["started"], run["started_us"] = line["time"], moment_us(line["time"])
         elif elapsed_us > progress["last_elapsed_us"]:
             progress["last_elapsed_us"] = elapsed_us
-        take = _TAKES.get(kind)
+        elif (
+            elapsed_us < progress["first_elapsed_us"]
+        ):  # of a run that came from outside, what began first may come late
+            progress["first_elapsed_us"] = elapsed_us
+        self.take(line, line["data"])
+        if self.run["received"] is not None and "otlp" in line["data"]:
+            index_received.note_trace(self, line, mapping(line["data"]["otlp"]).get("trace"))
+
+    def take(self, line: Line, data: dict[str, Any]) -> None:
+        """Take over what an event says."""
+        take = _TAKES.get(line["kind"])
         if take:
-            take(self, line, line["data"])
+            take(self, line, data)
 
     def settle(self, held: bool) -> None:
         """Say what the run is now, from all lines so far and from whether a writer holds it."""
@@ -166,6 +181,9 @@ class Rows:
         run["name"] = text(data.get("name"))
         run["origin"] = None if data.get("origin") is None else orjson_text(data["origin"])
         run["external_id"] = text(data.get("external_id"))
+        received = mapping(data.get("received"))
+        run["received"] = orjson_text(received) if received else None
+        index_received.note_trace(self, line, received.get("trace"))
         run["tags"] = orjson_text(mapping(data.get("tags")))
         run["git_commit"], run["git_branch"] = text(git.get("commit")), text(git.get("branch"))
         run["git_root"], run["git_remote"] = text(git.get("root")), text(git.get("remote"))
@@ -220,7 +238,7 @@ class Rows:
     def _step_finished(self, line: Line, data: dict[str, Any]) -> None:
         self.pending["steps closed"].append(
             (line["seq"], line["elapsed_us"], text(data.get("status")), error_text(data.get("error")),
-             self._id, line["span"], line["seq"])
+             self._id, line["span"], line.get("bound", line["seq"]))
         )  # fmt: skip
 
     def _call_opened(self, line: Line, data: dict[str, Any]) -> None:
@@ -256,8 +274,11 @@ class Rows:
         self.pending["calls closed"].append(
             (line["seq"], ended_us, text(data.get("outcome" if kind == "http" else "status")),
              error_text(data.get("error")), code, *tokens, cost, silent, model, model,
-             self._id, line["span"], kind, line["seq"])
+             self._id, line["span"], kind, line.get("bound", line["seq"]))
         )  # fmt: skip
+
+    def _span_revised(self, line: Line, data: dict[str, Any]) -> None:
+        index_received.revise(self, line, data)
 
     def _replay_reported(self, line: Line, data: dict[str, Any]) -> None:
         if _mode(self.run["origin"]) not in _LEAVE_THE_TAPE:
@@ -357,6 +378,7 @@ _TAKES: dict[str, Callable[[Rows, Line, dict[str, Any]], None]] = {
     **dict.fromkeys(CALL_OPENS, Rows._call_opened),
     **dict.fromkeys(CALL_CLOSES, Rows._call_closed),
     "replay.reported": Rows._replay_reported,
+    "span.revised": Rows._span_revised,
     "policy.checked": Rows._policy_checked,
     "artifact.created": Rows._artifact_created,
     "effect.observed": Rows._effect_observed,

@@ -29,6 +29,12 @@ CALL_CLOSES = {
     "http.received": "http",
     "process.exited": "process",
 }
+# The kinds of spans that may come from outside, each with the one that closes it.
+CLOSED_BY = {
+    "step.started": "step.finished",
+    "model.invoked": "model.responded",
+    "tool.called": "tool.returned",
+}
 _TEXTS = ("time", "kind", "hash")
 _TEXT_OR_NULL = (str, type(None))
 _SPANS = {*CALL_OPENS, *CALL_CLOSES, "step.started", "step.finished"}

@@ -9,13 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from playhead import _limits
 from playhead._ids import is_run_id
-from playhead.errors import BadName
+from playhead.errors import BadName, UsageError
 
 STORE_VERSION = 1
 TIMELINE = "timeline.jsonl"
 ARTIFACTS = "artifacts"
 CONTEXT_PACK = "context_pack.json"
 POLICY_SNAPSHOT = "policy_snapshot.json"
+DEFAULT_PROJECT = "default"
 _PRUNED = ".pruned"
 _UNPACKED = ".unpacked"
 _ENDING_CHARACTERS_MAX = 12  # that are kept of a long name: `.md`, `.properties`
@@ -24,6 +25,7 @@ _NUMBERS_BYTES = 200  # by which `numbered` may have lengthened the name of an a
 _RESERVED = frozenset(
     {"con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))}
 )
+_PROJECT = re.compile("[a-z0-9][a-z0-9-]{0,62}")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|\ud800-\udfff]')
 
@@ -73,6 +75,11 @@ def artifacts_dir(run: Path) -> Path:
     return run / ARTIFACTS
 
 
+def looks_like_a_run(run: Path) -> bool:
+    """Say whether a folder is what is left of a run, whether or not its timeline is there."""
+    return run.is_dir() and (artifacts_dir(run).is_dir() or context_pack(run).is_file())
+
+
 def context_pack(run: Path) -> Path:
     """Return the file that holds the latest context pack."""
     return run / CONTEXT_PACK
@@ -112,9 +119,48 @@ def index(root: Path) -> Path:
     return root / "playhead.db"
 
 
+def registry(root: Path) -> Path:
+    """Return the SQLite file of what the server keeps beside runs: keys, sessions, cassettes, jobs. No projection."""
+    return root / "server.db"
+
+
+def search(root: Path) -> Path:
+    """Return the SQLite file of the search for words."""
+    return root / "search.db"
+
+
+def project_name(name: str) -> str:
+    """Check the name of a project, which becomes a folder and a part of addresses, and return it."""
+    if not _PROJECT.fullmatch(name) or name in _RESERVED:
+        raise UsageError(
+            f"not the name of a project: {name[:80]!r}",
+            hint="Small letters, digits and dashes, at most 63, the first no dash: `search-team`.",
+        )
+    return name
+
+
+def project_root(root: Path, name: str) -> Path:
+    """Return the store of a project: that of `default` is the store itself, any other is one of its own."""
+    return root if project_name(name) == DEFAULT_PROJECT else root / "projects" / name
+
+
+def project_names(root: Path) -> list[str]:
+    """Return the projects that have a store of their own."""
+    try:
+        found = sorted(one.name for one in (root / "projects").iterdir() if one.is_dir())
+    except FileNotFoundError:
+        return []
+    return [name for name in found if _PROJECT.fullmatch(name) and name not in _RESERVED]
+
+
 def journal(root: Path) -> Path:
     """Return the file in which run ids are noted at open and close, and before a run is pruned."""
     return root / "journal"
+
+
+def serving(root: Path) -> Path:
+    """Return the file that a server holds for as long as it serves this store."""
+    return root / "serving"
 
 
 def prices(root: Path) -> Path:

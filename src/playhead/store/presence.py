@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from playhead.store.disk import CLOEXEC, FOLDER, out_of_the_way
 
@@ -22,6 +24,8 @@ _PROBE_S = 0.0005  # a probe holds its lock for microseconds; this is long enoug
 _HOLD_TRIES = 200
 
 _sleep = time.sleep  # bound once: the agent's own clock may be replaced later
+
+_vouched: dict[tuple[int, str], Callable[[], int]] = {}  # by process and directory, how long the timeline is
 
 
 def hold(run_dir: Path) -> int:
@@ -48,6 +52,34 @@ def hold(run_dir: Path) -> int:
     raise AssertionError("unreachable")
 
 
+def vouch(run_dir: Path, size: Callable[[], int]) -> None:
+    """Say that this process holds a run, alone writes to it, and lets nobody else close the descriptor.
+
+    So a server knows of a thousand runs, and how long their timelines are, without a question to the system.
+    """
+    _vouched[os.getpid(), os.fspath(run_dir)] = size
+
+
+def let_go(run_dir: Path) -> None:
+    """Take that back, before the descriptor is closed."""
+    _vouched.pop((os.getpid(), os.fspath(run_dir)), None)
+
+
+def vouched_size(run_dir: str) -> int | None:
+    """Return how long the timeline is of a run that this process vouches for; None for any other."""
+    size = _vouched.get((os.getpid(), run_dir))
+    return None if size is None else size()
+
+
+def is_written(store: Any, run: str) -> bool:
+    """Say whether somebody writes a run just now; nobody does where a store only hands out what it has."""
+    asked = getattr(store, "is_held", None)
+    if asked is not None:
+        return bool(asked(run))
+    folder = getattr(store, "folder", None)
+    return folder is not None and is_held(folder(run))
+
+
 def is_held(run_dir: Path) -> bool:
     """Say whether any writer, of this process or another, holds the run.
 
@@ -56,6 +88,8 @@ def is_held(run_dir: Path) -> bool:
     """
     if sys.platform == "win32":
         return run_dir.is_dir()
+    if (os.getpid(), os.fspath(run_dir)) in _vouched:
+        return True
     try:
         fd = os.open(run_dir, FOLDER | CLOEXEC)
     except OSError:

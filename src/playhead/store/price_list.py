@@ -137,12 +137,17 @@ class PriceList:
                 os.unlink(aside)
 
 
+def price_list_at(root: object) -> PriceList:
+    """Return the price list in force; what it learns is kept in the store, where that is a folder."""
+    return PriceList(settings_module.load().prices, root if isinstance(root, Path) else None)
+
+
 def price_list_of(store: Any) -> PriceList:
     """Return the price list for runs of a store; what it learns is kept in the one in force, where that is none."""
     from playhead.store.files import FileStore  # here: a list of runs does not need it
 
     settings = settings_module.load()
-    return PriceList(settings.prices, store.root if type(store) is FileStore else settings.store_root())
+    return PriceList(settings.prices, store.root if type(store) is FileStore else settings.store_folder())
 
 
 def _own_tariff(item: Mapping[str, float]) -> dict[str, Any]:

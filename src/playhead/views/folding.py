@@ -10,7 +10,7 @@ from playhead.event.envelope import Event
 if TYPE_CHECKING:
     from playhead.views.timeline import Row
 
-_FOLDED = ("output.written", "mcp.notified")
+_FOLDED = ("output.written", "mcp.notified", "run.reopened")
 
 
 def same_before(rows: Sequence[Row], event: Event, data: dict[str, Any]) -> Row | None:

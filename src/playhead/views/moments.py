@@ -18,7 +18,7 @@ from playhead.errors import BrokenLine
 from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING, UNSEEN
 from playhead.event.reads import count
-from playhead.views.imported import in_time, is_imported
+from playhead.views.imported import is_imported, settled
 from playhead.views.open_spans import OpenSpans
 from playhead.views.points import mapping
 from playhead.views.prices import Prices
@@ -106,6 +106,8 @@ class Moments:
         self._order: list[int] = []  # of every event that was taken, its seq; below, places in this list are kept
         self._places: dict[int, int] | None = None  # the other way round, where that is not the same
         self._kinds: list[tuple[str, str, str, int]] = []  # of every event: kind, time, lane, elapsed_us
+        self._lines: int | None = None  # that were there, of a run that came from outside
+        self._resolve = resolve
         self._spending = Spending(prices, resolve)
         self._seqs: dict[str, list[int]] = {"model.invoked": [], "tool.called": [], "gap.noted": [], "ended": []}
         self._began: dict[str, int] = {}  # by lane: the place of its first event, or of the first that it led to
@@ -115,8 +117,7 @@ class Moments:
         self._artifacts: tuple[list[int], list[dict[str, Any]]] = ([], [])
         self._read_counts: tuple[list[int], list[int]] = ([], [])
         self._variables: dict[str, tuple[list[int], list[Any]]] = {}  # by name, in the order of their first reads
-        self.spans = OpenSpans()
-        self.run, self.started = "", mapping(None)
+        self.spans, self.run, self.started = OpenSpans(), "", mapping(None)
 
     def take(self, event: Event) -> None:
         """Look at the next event."""
@@ -171,14 +172,28 @@ class Moments:
         """
         if self.taken == 0:
             first = next(iter(events_from(0)), None)
-            if first is not None and is_imported(mapping(first.data)):
-                for event in in_time(events_from(0)):
-                    self.take(event)
-        if self._places is None and self.taken <= seq:
+            if first and is_imported(mapping(first.data)):
+                self._settle(list(events_from(0)))
+        if self._lines is None and self.taken <= seq:
             for event in events_from(self.taken):
                 self.take(event)
                 if event.seq >= seq and not self._spending.is_told_at_the_end:
                     break
+
+    def _settle(self, events: Sequence[Event]) -> None:
+        """Take all events of a run that came from outside, in the order of their times."""
+        opened: dict[str | None, int] = {}
+        for place, event in enumerate(settled(events, self._resolve)):
+            self.take(event)
+            opened.setdefault(event.span, place)
+        # What was only half written when it came first stands where its span does.
+        places = {event.seq: opened.get(event.span, 0) for event in events}
+        self._places = places | {seq: place for place, seq in enumerate(self._order)}
+        self._lines = len(events)
+
+    def is_behind(self, seq: int) -> bool:
+        """Say whether a run that came from outside had not this event yet when it was taken."""
+        return self._lines is not None and seq >= self._lines
 
     def at(self, seq: int) -> Moment:
         """Return how things stood right after an event that was taken."""
@@ -290,6 +305,11 @@ class Moment:
     def ended(self) -> str | None:
         """Return how the run had ended: ok, error, cancelled; None where it had not."""
         return None if self._end is None else str(self._end.get("status"))
+
+    @property
+    def is_settled(self) -> bool:
+        """Say whether the run came from outside, and what was before this event is told by the times."""
+        return self._moments._lines is not None
 
     @property
     def finished(self) -> bool:

@@ -17,6 +17,12 @@ LINKS = {  # of a commit and a run
     "started_from": "this run was started from it",
     "older": "older than this run, which took it in",
 }
+QUIET = ("emitter.described", "span.revised")  # who spoke; what the rows of spans say already
+ANEW = {  # why a span was told anew
+    "sent_again": "it came again, with other content",
+    "joined": "more became known of it",
+}
+_WIDTH = _limits.CELL_CHARACTERS_MAX
 
 
 def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) -> str:
@@ -43,6 +49,19 @@ def said(kind: str, data: dict[str, Any], name: str, resolve: Resolve | None) ->
         case "run.invalidated":
             by = words(data.get("by"))
             return words(data.get("why")) + (f" (by {by})" if by else "")
+        case "log.emitted":
+            body = text.followed(data.get("body"), resolve)
+            told = words(body) if isinstance(body, str) else "" if body is None else text.short(body, _WIDTH, resolve)
+            return " ".join(filter(None, (words(data.get("severity")), told)))
+        case "emitter.described":
+            about = [mapping(mapping(data.get("resource")).get("attributes")), mapping(data.get("scope"))]
+            names = (about[0].get("service.name"), about[0].get("service.version"), about[1].get("name"))
+            return " ".join(words(name) for name in names if name is not None)
+        case "span.revised":
+            why = words(data.get("why"))
+            return ANEW.get(why, why)
+        case "run.reopened":
+            return words(data.get("why"))
         case "content.erased":
             return f"event {words(data.get('seq'))} {words(data.get('path'))} {words(data.get('why'))}".rstrip()
         case _:

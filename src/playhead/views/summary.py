@@ -38,6 +38,8 @@ class Summary:
     origin: Any = None
     tags: Any = None
     ambient: Any = None  # whether clocks, variables and files were watched from the beginning; None where nobody says
+    external_id: Any = None  # under which it came from outside
+    received: Any = None  # of a run that a server took in: by what, the rule by which its spans are one run, the trace
     gaps: dict[str, int] = field(default_factory=dict)  # what was lost, by reason
     not_captured: list[str] = field(default_factory=list)  # what went on and was never seen; nothing is lost by it
     effects: dict[str, int] = field(default_factory=dict)  # what was done outside the process, by what it was

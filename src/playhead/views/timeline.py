@@ -33,6 +33,7 @@ from playhead.views.text import Resolve
 
 Shown = TypeVar("Shown")
 _UNSEEN = tuple(UNSEEN)  # a field of the wrong form can be looked up in it
+_HEAD = ("agent", "git", "ci", "environment", "origin", "tags", "ambient", "external_id", "received")
 _COUNTED = {
     "model.invoked": "model_calls",
     "tool.called": "tool_calls",
@@ -97,8 +98,7 @@ class Timeline:
         self._starts = Starts(resolve)
         self._interpret = interpret
         self._requests: dict[int, tuple[str, str, str]] = {}  # open ones to models, by row: operation, method, address
-        self._lanes: dict[str, None] = {}
-        self._models: dict[str, None] = {}
+        self._lanes, self._models = dict[str, None](), dict[str, None]()
         self._first_us: int | None = None
         self._last_us = 0
         self._ended_us: int | None = None
@@ -200,7 +200,7 @@ class Timeline:
     def _started(self, data: dict[str, Any]) -> None:
         self.summary.name = words(data.get("name", ""))
         self.summary.request = data.get("input")
-        for name in ("agent", "git", "ci", "environment", "origin", "tags", "ambient"):
+        for name in _HEAD:
             setattr(self.summary, name, data.get(name))
         self._by_program = data.get("agent") is None  # as `playhead record` starts a run
 
@@ -302,6 +302,7 @@ class Timeline:
                 row.quiet = not reads.contents(data, self._resolve)
             case kind if kind not in OPENING_TO_CLOSING:
                 row.detail = text.cut(points.said(kind, data, row.name, self._resolve), width)
+                row.quiet = kind in points.QUIET
         return row
 
     def _close(self, row: Row, event: Event, data: dict[str, Any]) -> Row:

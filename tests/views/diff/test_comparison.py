@@ -148,7 +148,7 @@ def test_another_name_explains_nothing_that_comes_after_it() -> None:
 
 def test_a_span_that_ended_before_it_began_by_the_clock_of_another_follows_not_from_itself() -> None:
     def imported(*parts: Any, run_id: str = "run_a") -> list[Event]:
-        events = run(*parts, run=run_id, external_id="x")
+        events = run(*parts, run=run_id, external_id="x", received={"by": "otlp"})
         return [
             msgspec.structs.replace(one, elapsed_us=0 if one.kind == "step.finished" else one.elapsed_us)
             for one in events

@@ -9,7 +9,7 @@ from pathlib import Path
 from playhead import _limits
 from playhead._api.auditing import audit_all
 from playhead.cli import audit_rows, filters
-from playhead.cli.arguments import add_run, store_root
+from playhead.cli.arguments import add_run, store_place
 from playhead.cli.audit_text import print_audit
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
@@ -121,8 +121,8 @@ def _references(args: argparse.Namespace) -> list[str]:
             "name one or more runs, or choose them by a filter",
             hint="For instance `playhead audit @last`, `playhead audit --since 7d`, `playhead audit --all`.",
         )
-    root = store_root(args.store)
-    if not root.is_dir():
+    root = store_place(args.store)
+    if isinstance(root, Path) and not root.is_dir():
         raise UsageError(f"there is no store at {root}", hint="`--store DIR` names another one.")
     with open_quick_index(root) as index:
         runs = index.list_runs(limit=-1, **filters.chosen(args))

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playhead._api.reading import load
+from playhead._api.fetching import load_here
 from playhead.cli import live_options
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output, one_line
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Bisect."""
     if sys.platform == "win32":
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL.")
-    good, bad = load(args.good, args.store), load(args.bad, args.store)
+    good, bad = load_here(args.good, args.store), load_here(args.bad, args.store)
     if good.id == bad.id:
         raise UsageError("the good and the bad run are the same one", hint="Name two runs of one program.")
     with tempfile.TemporaryDirectory(prefix="playhead-bisect-") as folder, out.progress(None, "replaying") as advance:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from playhead import settings as settings_module
-from playhead._api.reading import Run, load
+from playhead._api.fetching import load_here
+from playhead._api.reading import Run
 from playhead.cli import live_options
 from playhead.cli.arguments import add_run
 from playhead.cli.moment_text import show_moment
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError(
             "a debugger is for people: it has no --json", hint="`playhead show RUN --at SEQ --json` has the state."
         )
-    recorded = load(args.run, args.store)
+    recorded = load_here(args.run, args.store)
     reader = RunReader(recorded.store, recorded.id)
     waive = [*(reason for named in args.waive for reason in named.split(",")), *_NOT_AGAINST]
     refuse_unless_ready(exact_readiness(reader), reader.id, waive)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from playhead import settings
-from playhead._api.reading import Run, load, open_store
+from playhead._api.reading import Run, load
+from playhead._api.stores import open_folder
 from playhead.capture.ambient import RUN_VARIABLE
 from playhead.cli.commands import show, verify
 from playhead.cli.output import Output
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("the demo uses the openai client, which is not installed", hint="pip install openai")
     if settings.load().disabled:
         raise UsageError("PLAYHEAD_DISABLED is set, so there is nothing to show", hint="Unset it and try again.")
-    store = open_store(args.store)
+    store = open_folder(args.store)
     _title(out, "1. Record", "an agent fixes a login bug; its model is a script on 127.0.0.1")
     began = time.monotonic()
     recorded = _record(store)

@@ -7,11 +7,13 @@ import argparse
 from playhead import _limits
 from playhead._api.comparing import diff
 from playhead._api.reading import Run, load
+from playhead._api.settling import Settled
 from playhead.cli.altered import member_named, warn_if_altered
 from playhead.cli.arguments import add_ignore, add_run, store_option
 from playhead.cli.diff_text import print_beside, print_children, print_deviations, print_outcome
 from playhead.cli.output import Output, one_line
 from playhead.errors import UsageError
+from playhead.store.reader import RunReader
 from playhead.views.diff.children import Child
 from playhead.views.diff.comparison import Deviation
 
@@ -66,7 +68,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         out.emit(document)
     else:
         for label, one in zip(("left ", "right"), runs, strict=True):
-            out.styled((f"{label}  ", "dim"), f"{one.id}  {one_line(one.name)}  {one.status}")
+            order = "  (in the order of the times)" if Settled(RunReader(one.store, one.id)).is_imported else ""
+            out.styled((f"{label}  ", "dim"), f"{one.id}  {one_line(one.name)}  {one.status}", (order, "dim"))
         print_outcome(found, out)
         print_deviations(chosen, len(found.deviations), args.limit, args.all, out)
         print_beside(found, out)

@@ -21,7 +21,7 @@ from playhead._version import __version__
 from playhead.capture.opening import shared_redactor
 from playhead.cli.arguments import store_root
 from playhead.cli.output import Output
-from playhead.cli.quick_index import open_quick_index
+from playhead.cli.quick_index import open_own_quick_index
 from playhead.errors import PlayheadError
 from playhead.store import layout
 from playhead.store.files import FileStore
@@ -225,7 +225,7 @@ def _lock(probe: Path, descriptor: int, operation: int) -> Check:
 def _index(root: Path) -> Iterator[Check]:
     directories = sum(1 for _ in FileStore(root).runs())
     began = time.monotonic()
-    with _heard() as told_by_index, open_quick_index(root) as index:
+    with _heard() as told_by_index, open_own_quick_index(root) as index:
         index.catch_up()
         columns = index.query("SELECT count(*), coalesce(sum(bad_lines), 0) FROM runs")[1][0]
     count, bad = int(columns[0]), int(columns[1])
@@ -265,7 +265,7 @@ def _heard() -> Iterator[list[str]]:
 
 def _runs(root: Path) -> Iterator[Check]:
     since_us = SystemClock().wall_us() - _limits.DOCTOR_RECENT_S * 1_000_000
-    with open_quick_index(root) as index:
+    with open_own_quick_index(root) as index:
         recent = index.list_runs(limit=-1, since_us=since_us)
         newest = index.list_runs(limit=1)
     crashed = [run["id"] for run in recent if run["status"] == "crashed"]

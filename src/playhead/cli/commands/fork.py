@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from playhead._api.reading import load
+from playhead._api.fetching import load_here
 from playhead.cli import live_options, onward
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Fork."""
-    recorded = load(args.run, args.store)
+    recorded = load_here(args.run, args.store)
     again = onward.again_of(args, recorded)
     changes = bool(args.edit is not None or args.assignments)
     cut = cut_at(again.reader, event_of(again.reader, str(args.at)), edited=changes)

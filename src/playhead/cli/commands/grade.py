@@ -15,6 +15,7 @@ from playhead.cli.silence import swallowed
 from playhead.errors import UsageError
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 
 EXITS = {"reproduced": 0, "differs": 1, "could_not_tell": 3}
 _SAID = {
@@ -45,6 +46,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     from playhead.replay.grade import grade
 
     recorded = load(args.run, args.store)
+    if isinstance(recorded.store, RemoteStore):
+        raise UsageError(
+            f"{args.run} is on a server, where no program is run: the grade is written into the run",
+            hint=f"`playhead pack {args.run} --store {recorded.store.root} -o x.cassette` brings it here, and"
+            " `playhead replay x.cassette --mode exact` compares without writing.",
+        )
     if type(recorded.store) is not FileStore:
         raise UsageError(
             f"{args.run} is a file: the grade is written into the run, and a file stays as it is",

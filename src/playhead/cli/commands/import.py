@@ -18,7 +18,7 @@ from playhead._api.importing import (
     read_file,
     read_jobs,
 )
-from playhead._api.reading import open_store
+from playhead._api.stores import open_folder
 from playhead.cli.arguments import add_shared
 from playhead.cli.filters import tell_above
 from playhead.cli.output import Output
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _hook(args, out)
     if settings.load().disabled:
         raise UsageError("PLAYHEAD_DISABLED is set, so nothing is recorded", hint="Unset it and try again.")
-    store = open_store(args.store)
+    store = open_folder(args.store)
     tell_above(args, store.root, out)
     if args.what == "git":
         return _git(args, store, out)

@@ -4,46 +4,37 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from playhead import _limits
-from playhead._api.costs import add_costs
+from playhead._api.listing import list_runs, told
 from playhead._clock import SystemClock
 from playhead._ids import is_run_id
-from playhead.cli.arguments import store_root
+from playhead.cli.arguments import store_place
 from playhead.cli.filters import add_filters, chosen, say_none, words
 from playhead.cli.output import Output
 from playhead.cli.quick_index import SHORT_ID_CHARACTERS, open_quick_index, with_short_ids
 from playhead.errors import UsageError
-from playhead.store.index import Index
+from playhead.store.index_questions import Questions
 from playhead.views import prices, text
 
-FIELDS = (
-    "id", "name", "status", "started", "duration_ms", "events", "model_calls", "tool_calls", "tokens_in", "tokens_out",
-    "cost", "error", "origin", "replayable", "reasons",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from playhead.store.remote.address import Address
+
 STYLES = {"ok": "green", "error": "red", "crashed": "bold red", "cancelled": "yellow", "running": "cyan"}
 
 _DROPPED = ("cost", "events", "tools", "models", "tokens", "started", "took")  # on a narrow terminal, in this order
-_MORE_FIELDS = (
-    "finished",
-    "agent",
-    "git_commit",
-    "git_branch",
-    "git_dirty",
-    "gaps",
-    "tags",
-    "external_id",
-    "cost_unpriced",
-    "calls_without_usage",
-    "replay_of",
-)
+_LOOK_S = 0.2  # of reading, until the progress is shown again
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("text", nargs="?", metavar="TEXT", help="only runs whose name holds this text")
     add_filters(parser)
+    parser.add_argument("--text", metavar="QUERY", dest="query",
+                        help="only runs with an event that holds these words: 'refund failed', '\"could not refund\"', "
+                        "'refund* -test'")  # fmt: skip
     parser.add_argument("-n", "--limit", type=int, default=_limits.LIST_RUNS_DEFAULT, metavar="N",
                         help="at most so many; 0 for all (%(default)s)")  # fmt: skip
     parser.add_argument("--before", metavar="RUN", help="only runs older than this one: the next page")
@@ -53,27 +44,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  playhead ls --status error --since 2h\n"
         "  playhead ls --name fix-login --tag team=search\n"
+        "  playhead ls --error --text '\"could not refund\"'\n"
         "  playhead ls --json | jq '.[] | select(.replayable) | .id'"
     )
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
-    root = store_root(args.store)
+    root = store_place(args.store)
     if not 0 <= args.limit <= _limits.LIST_RUNS_MAX:
         raise UsageError("--limit is a number of runs, 0 for all")
+    ids = None if args.query is None else _holding(root, args.query, out)
     with open_quick_index(root) as index:
-        runs = index.list_runs(
+        runs = list_runs(
+            index,
             limit=args.limit or -1,
             before=None if args.before is None else _full_id(args.before, args.store),
             text=args.text,
+            ids=ids,
             **chosen(args),
         )
-        add_costs(index, runs)
-        for found in runs:
-            found["replay_of"] = _replay_of(found)
         if out.json:
-            out.emit([{name: found[name] for name in (*FIELDS, *_MORE_FIELDS)} for found in runs])
+            out.emit([told(found) for found in runs])
             return 0
         if not runs:
             say_none(root, index, out)
@@ -86,9 +78,28 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
+def _holding(root: Path | Address, query: str, out: Output) -> list[str]:
+    """Return the runs with an event that holds what is looked for, after reading what is new."""
+    if not isinstance(root, Path):
+        from playhead.store.remote.reading import RemoteStore
+        from playhead.store.remote.searching import runs_with
+
+        return runs_with(RemoteStore(root).connection, query)
+    from playhead.store.search import TextIndex
+    from playhead.store.search_words import read
+
+    read(query)  # what cannot be asked is said before the runs are read
+    with out.progress(None, "reading what runs say") as advance, TextIndex(root) as texts:
+        while not texts.catch_up(_LOOK_S):
+            advance(1)
+        return texts.runs_with(query)
+
+
 def _same_question(args: argparse.Namespace) -> str:
     """Repeat the filters, so that the next page belongs to the same list."""
     typed = [*([args.text] if args.text else []), *words(args)]
+    if args.query is not None:
+        typed += ["--text", args.query]
     if args.store is not None:
         typed += ["--store", args.store]
     if args.limit != _limits.LIST_RUNS_DEFAULT:
@@ -139,13 +150,6 @@ def _name(run: dict[str, Any], out: Output) -> str:
     return mark[0 if out.unicode else 1] + (run["name"] or "")
 
 
-def _replay_of(run: dict[str, Any]) -> str | None:
-    """Return the run that this one replays; None for one that is no replay."""
-    origin = run["origin"]
-    is_one = isinstance(origin, dict) and origin.get("mode") == "exact" and isinstance(origin.get("run"), str)
-    return str(origin["run"]) if is_one else None
-
-
 def _tokens(run: dict[str, Any]) -> str:
     """Say how many tokens a run used, and with a `+` that there are more of which nobody knows."""
     count = run["tokens_in"] + run["tokens_out"]
@@ -173,7 +177,7 @@ def _took_us(run: dict[str, Any], now_us: int) -> int | None:
     return took
 
 
-def _neighbours(index: Index, runs: list[dict[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
+def _neighbours(index: Questions, runs: list[dict[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
     """Return the ids before and after each one in the whole store: what a short id must differ from."""
     marks = ",".join("?" * min(len(runs), 500))
     out: dict[str, tuple[str | None, str | None]] = {}

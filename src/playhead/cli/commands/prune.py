@@ -8,11 +8,13 @@ from typing import Any
 
 from playhead import _limits
 from playhead._api.points_in_time import moment_us
-from playhead._api.reading import load, open_index, open_store
+from playhead._api.reading import load
+from playhead._api.stores import open_folder, open_own_index
 from playhead._clock import SystemClock
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
 from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.store import search_database
 from playhead.store.files import FileStore
 from playhead.store.index import STATUSES, Index
 from playhead.store.prune import Candidate, candidates, choose, collect_blobs, remove_run, size_of
@@ -46,11 +48,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
         raise UsageError("say which runs", hint="For instance `playhead prune --older-than 30d`, or name runs.")
     if args.keep is not None and args.keep < 0:
         raise UsageError("--keep is a number of runs")
-    store = open_store(args.store)
+    store = open_folder(args.store)
     if not store.root.is_dir():
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     store.refuse_on_windows()
-    with open_index(store) as index:
+    with open_own_index(store) as index:
         chosen, skipped = _chosen(args, store, index)
         sizes = {one.id: size_of(store.folder(one.id)) for one in chosen}
         if not out.json:
@@ -136,6 +138,8 @@ def _remove(
                 stays = " and stays" if store.folder(one.id).exists() else ""
                 out.warn(f"playhead: {problem.message}{stays}")
             advance(1)
+    if removed:
+        search_database.remove(store.root)  # which still holds the words of those that are gone
     with out.progress(sum(1 for _ in store.runs()), "looking for blobs in use") as advance:
         freed = collect_blobs(store, age_s_min=0 if args.blobs_now else _limits.BLOB_AGE_S_MIN, progress=advance)
     count = sum(sizes[id] for id in removed) + freed.bytes

@@ -8,12 +8,12 @@ import io
 import shlex
 from typing import Any
 
-from playhead.cli.arguments import store_root
+from playhead.cli.arguments import store_place
 from playhead.cli.output import Output, one_line
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import UsageError
-from playhead.store.index import Index
 from playhead.store.index_database import TABLES
+from playhead.store.index_questions import Questions
 from playhead.store.questions import QUESTIONS
 
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return _answer(["name", "asks", "parameters"], [
             (name, question.about, ", ".join(question.parameters)) for name, question in QUESTIONS.items()
         ], args, out)  # fmt: skip
-    with open_quick_index(store_root(args.store)) as index:
+    with open_quick_index(store_place(args.store)) as index:
         columns, rows = _tables(index) if args.tables else _ask(index, args)
     return _answer(columns, rows, args, out)
 
@@ -63,7 +63,7 @@ def _how(question: str, value: str) -> str:
     return f"Parameters have names: `playhead query {question} -p {known.parameters[0]}={shlex.quote(value)}`."
 
 
-def _ask(index: Index, args: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _ask(index: Questions, args: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:
     question, parameters = args.question, _parameters(args.param)
     known = QUESTIONS.get(question)
     if known is None:
@@ -78,7 +78,7 @@ def _ask(index: Index, args: argparse.Namespace) -> tuple[list[str], list[tuple[
     return index.query(known.sql, parameters, replays=args.replays)
 
 
-def _tables(index: Index) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _tables(index: Questions) -> tuple[list[str], list[tuple[Any, ...]]]:
     rows: list[tuple[Any, ...]] = []
     for table in TABLES:
         columns, _ = index.query(f"SELECT * FROM {table} LIMIT 0")

@@ -6,10 +6,10 @@ import argparse
 import time
 from typing import Any
 
-from playhead._api.reading import open_index, open_store
+from playhead._api.stores import open_folder, open_own_index
 from playhead.cli.output import Output
 from playhead.errors import UsageError
-from playhead.store import layout
+from playhead.store import layout, search_database
 from playhead.store.files import FileStore
 from playhead.store.index import Index
 from playhead.views import text
@@ -31,19 +31,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
-    store = open_store(args.store)
+    store = open_folder(args.store)
     if not layout.is_store(store.root):
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     store.refuse_newer()
     began = time.monotonic()
     done = 0
-    with out.progress(sum(1 for _ in store.runs()), "reading runs") as advance, open_index(store) as index:
+    with out.progress(sum(1 for _ in store.runs()), "reading runs") as advance, open_own_index(store) as index:
 
         def progress(now: int, _: int) -> None:
             nonlocal done
             advance(now - done)
             done = now
 
+        search_database.remove(store.root)  # made again when somebody searches
         count = index.rebuild(progress, forget=args.forget)
         changed = [_changed(store, index, run, seen) for run, (seen, _) in index.remembered().items()]
     took_us = int((time.monotonic() - began) * 1_000_000)

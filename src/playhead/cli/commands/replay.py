@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from playhead import settings as settings_module
+from playhead._api.fetching import load_here
 from playhead._api.reading import load
 from playhead.cli import live_options
 from playhead.cli.arguments import add_run
@@ -173,15 +174,15 @@ def _exact(args: argparse.Namespace, out: Output) -> int:
     """Run the program again; its output is its own, and ours goes to stderr."""
     if sys.platform == "win32":
         raise UsageError("a program is replayed on Linux and macOS, not on Windows", hint="Use WSL.")
-    from playhead.cli.arguments import store_root
+    from playhead.cli.arguments import recording_root
     from playhead.cli.replay_text import lines
     from playhead.replay.exact import replay_program
 
-    recorded = load(args.run, args.store)
+    recorded = load_here(args.run, args.store)
     with swallowed(out.json):
         found = replay_program(
             RunReader(recorded.store, recorded.id),
-            FileStore(store_root(args.store)),
+            FileStore(recording_root(args.store)),
             settings_module.load(),
             argv=args.program or None,
             on_deviation=args.on_deviation,

@@ -11,6 +11,8 @@ import orjson
 from playhead import _limits
 from playhead._api.naming_events import EventFinder
 from playhead._api.reading import Run, load
+from playhead._api.settling import Settled
+from playhead._api.stores import is_indexed
 from playhead._clock import SystemClock
 from playhead.capture.naming import is_python
 from playhead.cli import verdicts
@@ -39,7 +41,6 @@ from playhead.event.envelope import Event
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.replay.readiness import Readiness, readiness
 from playhead.store import presence
-from playhead.store.files import FileStore
 from playhead.store.price_list import price_list_of
 from playhead.store.reader import RunReader
 from playhead.views import text
@@ -208,7 +209,7 @@ def _timeline(found: Run, args: argparse.Namespace, out: Output) -> int:
     timeline = Timeline(resolve, price_list_of(found.store), meaning_of)
     problem = _take_readable(timeline, reader)
     summary = timeline.finish()
-    status = status_of(summary, found.path is not None and presence.is_held(found.path))
+    status = status_of(summary, presence.is_written(found.store, found.id))
     rows = list(timeline.rows())
     verified = found.verify()
     altered = alteration(verified.integrity, found, given)
@@ -249,7 +250,7 @@ def _compared(reader: RunReader) -> dict[str, Any] | None:
 def _take_readable(timeline: Timeline, reader: RunReader) -> PlayheadError | None:
     """Take events up to the first that cannot be read, and return what was wrong with it."""
     try:
-        timeline.take_all(reader.events())
+        timeline.take_all(Settled(reader).events())
     except BrokenLine as problem:
         return problem
     return None
@@ -319,7 +320,7 @@ def _print_next(found: Run, args: argparse.Namespace, commands: Iterator[str], o
     out.print()
     for number, command in enumerate(commands):
         told = f"{command}{store_option(args.store)}"
-        if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and type(found.store) is FileStore:
+        if out.terminal and text.cells(told) + _NEXT_WIDTH > out.width and is_indexed(found.store):
             told = with_short_ids(found.store.root, told)
         out.styled(("      " if number else "next  ", "dim"), told)
 

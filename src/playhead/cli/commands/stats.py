@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from playhead import _limits
 from playhead._api.metrics import QUESTIONS, stats_of
 from playhead.cli import filters, stats_text
-from playhead.cli.arguments import add_run, store_root
+from playhead.cli.arguments import add_run, store_place
 from playhead.cli.chart import draw
 from playhead.cli.output import Output
 from playhead.cli.quick_index import open_quick_index
 from playhead.errors import Altered, RunNotFound, UsageError
-from playhead.settings import load as load_settings
 from playhead.store.index_filter import RunFilter
-from playhead.store.price_list import INSTALL, PriceList
+from playhead.store.price_list import INSTALL, PriceList, price_list_at
 from playhead.views import text
 from playhead.views.sums import BY, Metrics
 from playhead.views.tally import new_group
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Answer."""
     recorded = _named(args)
     _check(args, out)
-    sold = PriceList(load_settings().prices, store_root(args.store))
+    sold = price_list_at(store_place(args.store))
     found, names, altered = (*_many(args, sold, out), None) if recorded is None else _one(recorded, args, out)
     children = [] if recorded is None or args.csv else _children(recorded)
     if args.csv:
@@ -121,7 +120,7 @@ def _one(recorded: Run, args: argparse.Namespace, out: Output) -> tuple[Metrics,
 
 def _many(args: argparse.Namespace, sold: PriceList, out: Output) -> tuple[Metrics, dict[str, str] | None]:
     """Return what the runs come to, and the names of those in the table; None where there are none, which is said."""
-    root, chosen = store_root(args.store), RunFilter(**filters.chosen(args))
+    root, chosen = store_place(args.store), RunFilter(**filters.chosen(args))
     with open_quick_index(root) as index:
         with out.progress(QUESTIONS, "adding up") as advance:
             found = stats_of(index, args.by, chosen, sold, limit=args.limit, advance=advance)

@@ -19,6 +19,7 @@ from playhead.event import envelope
 from playhead.event.kinds import CLOSING, OPENING_TO_CLOSING
 from playhead.store import presence
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 from playhead.views import text
 from playhead.views.timeline import Row, Timeline
 
@@ -93,10 +94,11 @@ class Follower:
 
     def is_abandoned(self) -> bool:
         """Wait a little, and say whether no writer held the run at several looks, with nothing new to read."""
-        self._unheld = 0 if self._run.path is not None and presence.is_held(self._run.path) else self._unheld + 1
+        self._unheld = 0 if presence.is_written(self._run.store, self._run.id) else self._unheld + 1
         if self._unheld >= _LOOKS_UNHELD:
             return True
-        self._sleep(_limits.TAIL_INTERVAL_S)
+        here = not isinstance(self._run.store, RemoteStore)
+        self._sleep(_limits.TAIL_INTERVAL_S if here else _limits.REMOTE_TAIL_INTERVAL_S)
         return False
 
 
@@ -146,8 +148,7 @@ class _Teller:
     def conclude(self, given: str) -> int:
         """Say how the run stands, and return the exit code; `given` is how the user named it."""
         summary = self._timeline.finish()
-        path = self._found.path
-        status = status_of(summary, path is not None and presence.is_held(path))
+        status = status_of(summary, presence.is_written(self._found.store, self._found.id))
         told = f"{self._found.id} {status}"
         if status == "crashed":
             flying = in_flight_text(summary)

@@ -11,6 +11,7 @@ import msgspec
 
 from playhead._api.reading import Run, open_index, open_store
 from playhead._api.verifying import verify_all
+from playhead._ids import is_run_id
 from playhead.cli.altered import explained
 from playhead.cli.arguments import add_run
 from playhead.cli.output import Output
@@ -22,6 +23,7 @@ from playhead.store import layout
 from playhead.store.cassettes.reading import Cassette
 from playhead.store.files import FileStore
 from playhead.store.reader import RunReader
+from playhead.store.remote.reading import RemoteStore
 from playhead.views.text import several
 
 Judged = tuple[Verification, Run | None]  # what was found, and the run, where there is one to read
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if bool(args.runs) == args.all:
         raise UsageError("name one or more runs, or --all", hint="For instance `playhead verify @last`.")
     store = open_store(args.store)
-    if args.all and not store.root.is_dir():
+    if args.all and isinstance(store, FileStore) and not store.root.is_dir():
         raise UsageError(f"there is no store at {store.root}", hint="`--store DIR` names another one.")
     judged = (
         _verify_all(store, args.deep, out) if args.all else [one for name in args.runs for one in _named(name, args)]
@@ -91,10 +93,10 @@ def _named(reference: str, args: argparse.Namespace) -> list[Judged]:
     try:
         judged: list[Judged] = [*verify_all(reference, args.store, deep=args.deep)]
     except RunNotFound:
-        for folder in (Path(reference), open_store(args.store).folder(reference)):
-            if _looks_like_a_run(folder):
-                return [(_without_timeline(folder.absolute().name), None)]
-        raise
+        left = _left_of(reference, open_store(args.store))
+        if left is None:
+            raise
+        return [(_without_timeline(left), None)]
     except BadCassette as problem:
         if problem.detail is None:  # something else, or of a newer format: that cannot be judged
             raise
@@ -105,7 +107,7 @@ def _named(reference: str, args: argparse.Namespace) -> list[Judged]:
     return judged
 
 
-def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Judged]:
+def _verify_all(store: FileStore | RemoteStore, deep: bool, out: Output) -> list[Judged]:
     found: list[Judged] = []
     with open_index(store) as index:
         heads = index.heads()
@@ -116,24 +118,40 @@ def _verify_all(store: FileStore, deep: bool, out: Output) -> list[Judged]:
                 advance(1)
         # What the index remembers and the disk does not have was removed behind Playhead's back. The index is asked
         # once more, since a run may have been pruned meanwhile.
-        if any(not store.folder(id).exists() for id in heads):
+        if any(not _is_there(store, id) for id in heads):
             now = index.heads()
-            gone = [id for id in heads if id in now and not store.folder(id).exists()]
+            gone = [id for id in heads if id in now and not _is_there(store, id)]
             found += [(_gone(id, heads[id][0]), None) for id in gone]
     return found
 
 
-def _verify_one(store: FileStore, id: str, head: tuple[int, str] | None, deep: bool) -> list[Judged]:
+def _verify_one(store: FileStore | RemoteStore, id: str, head: tuple[int, str] | None, deep: bool) -> list[Judged]:
     """Verify one run; nothing where its directory is not there, or no longer: what was read of it is no run then."""
     try:
         judged: Judged = verify_run(RunReader(store, id), known_head=head, deep=deep), Run(store, id)
     except RunNotFound:
         judged = _without_timeline(id, known=head is not None), None
-    return [judged] if exit_code([judged[0]]) == 0 or store.folder(id).is_dir() else []
+    return [judged] if exit_code([judged[0]]) == 0 or _is_there(store, id) else []
 
 
-def _looks_like_a_run(folder: Path) -> bool:
-    return folder.is_dir() and (layout.artifacts_dir(folder).is_dir() or layout.context_pack(folder).is_file())
+def _is_there(store: FileStore | RemoteStore, id: str) -> bool:
+    """Say whether a run has a directory, with or without a timeline."""
+    if isinstance(store, FileStore):
+        return store.folder(id).exists()
+    try:
+        return bool(store.standing(id))
+    except RunNotFound:
+        return False
+
+
+def _left_of(reference: str, store: FileStore | RemoteStore) -> str | None:
+    """Return the id of a run of which only a directory without a timeline is left."""
+    folders = [Path(reference)]
+    if isinstance(store, FileStore):
+        folders.append(store.folder(reference))
+    elif is_run_id(reference) and _is_there(store, reference):
+        return reference
+    return next((folder.absolute().name for folder in folders if layout.looks_like_a_run(folder)), None)
 
 
 def _without_timeline(id: str, known: bool = True) -> Verification:
@@ -160,7 +178,7 @@ def _unreadable(id: str, message: str, reason: str = "removed") -> Verification:
     )
 
 
-def _store(store: FileStore, found: list[Verification]) -> dict[str, Any]:
+def _store(store: FileStore | RemoteStore, found: list[Verification]) -> dict[str, Any]:
     return {
         "path": str(store.root),
         "format": store.version(),
@@ -197,7 +215,7 @@ def _claim(out: Output, name: str, verdict: str, told: str) -> None:
     out.wrapped([f"  {name:<13}", (f"{verdict.replace('_', ' '):<13}", style)], told)
 
 
-def _print_all(store: FileStore, judged: list[Judged], out: Output) -> None:
+def _print_all(store: FileStore | RemoteStore, judged: list[Judged], out: Output) -> None:
     found = [one for one, _ in judged]
     if not found:
         out.print(f"No runs in {store.root}.")

@@ -41,6 +41,7 @@ _QUESTION: dict[str, tuple[str, ...]] = {
     "note.added": ("text", "data"),
     "mcp.notified": ("method", "params", "from_server"),
     "ci.reported": ("job", "step", "test"),
+    "log.emitted": ("name", "severity", "body"),
 }
 _ANSWER: dict[str, tuple[str, ...]] = {
     "run.finished": ("status", "output", "metadata", "error"),

@@ -29,7 +29,7 @@ _LEFT_OUT = frozenset(
     {
         *("run.reopened", "run.invalidated", "run.graded", "content.erased", "ambient.read", "effect.observed"),
         *("gap.noted", "git.committed", "replay.deviated", "replay.reported", "output.written"),
-        *("run.started", "run.finished"),
+        *("run.started", "run.finished", "emitter.described", "span.revised"),
     }
 )
 _OURS = frozenset({"attached", "left_tape"})  # what notes have that the recorder makes
@@ -111,7 +111,7 @@ class Side:
     folder: str = ""  # where it began, with a slash
     head: str = ""
     launched: bool = False  # the whole program was recorded, with what it printed
-    imported: bool = False  # its events came in some order, and are put in that of their times
+    imported: bool = False  # its events are in the order of their times
     replay: bool = False  # what is inside of tools that were answered from the tape is not in it
     nodes: list[Node] = field(default_factory=list)
     outputs: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)  # by stream: seq, what was written
@@ -375,8 +375,6 @@ class _Reading:
                 if parent.children is _NOTHING:
                     parent.children = []
                 parent.children.append(node)
-        for node in side.nodes if side.imported else ():
-            node.children = sorted(node.children, key=lambda child: (child.start, child.seq))
         for span, which, lane, when in self._effects:
             around = self._known.get(span or "") or root
             if around.effects is _NOTHING:

@@ -43,6 +43,7 @@ class Setting:
     def __init__(self, resolve: ResolveValue) -> None:
         self._resolve = resolve
         self._started: dict[str, Any] = {}
+        self._is_received = False
         self._folder = ""  # in which the run began, with a slash
         self._models: dict[str, None] = {}
         self._providers: dict[str, None] = {}
@@ -62,9 +63,12 @@ class Setting:
         data = event.data
         match event.kind:
             case "run.started":
+                self._is_received = data.get("received") is not None
                 self._started = self._begun(self._value(data))
             case "step.started" if data.get("adopts"):
                 self._started["agent"] = data.get("agent") or self._started.get("agent")
+                if self._is_received:  # its first event was named by whatever came first
+                    self._started["name"] = data.get("name") or self._started.get("name")
                 if isinstance(file := mapping(data.get("entrypoint")).get("file"), str):
                     self._started["entrypoint"] = {
                         **mapping(self._started.get("entrypoint")),

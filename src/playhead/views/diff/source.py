@@ -125,7 +125,7 @@ class Source:
         if event is None:
             return []
         at, model = asked[-1]
-        run = Counter(node.name for node in self.side.nodes[at:] if node.kind == "tool" and node.seq > model.seq)
+        run = Counter(node.name for node in self.side.nodes[at:] if node.kind == "tool" and node.number > model.number)
         told = []
         for call in answers.read(event.data.get("response"), _limits.CELL_CHARACTERS_MAX, self.recorded.value).asked:
             if run[call.name]:

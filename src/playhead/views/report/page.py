@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from playhead import _limits
-from playhead.views import prices, text
+from playhead.views import imported, prices, text
 from playhead.views.points import mapping
 from playhead.views.report.contract import (
     SIDES,
@@ -104,6 +104,7 @@ def _head(number: int, run: ReportedRun, side: str, touched: str) -> str:
     begun = ", took ".join(filter(None, (str(about.get("started") or ""), took)))
     facts = [
         ("run", run.id), ("started", begun), ("did", f"{counts}; tokens in → out: {tokens(run)}"),
+        ("received", imported.told(about.get("received"), about.get("external_id"))),
         ("cost", cost), ("commit", commit),
         ("invalidated", text.short(gone, _limits.REPORT_CELL_CHARACTERS_MAX) if gone is not None else ""),
         ("error", error), ("verified", (verified.get("integrity") or {}).get("message") or ""),

@@ -8,6 +8,9 @@
     ├── RunNotFound             no run answers to that name
     │   ├── AmbiguousRun        more than one does
     │   └── EventNotFound       the run has no event of that number
+    ├── NotFound                the server keeps no key, cassette or job of that id
+    ├── KeyRefused              an API key is not known, was revoked, or has expired
+    ├── Conflict                what is asked for contradicts what is there already
     ├── StoreError              the place where runs are kept cannot be used
     │   └── StoreTooNew         a newer Playhead wrote it; reading still works
     ├── LedgerError             a timeline could not be extended or read
@@ -19,11 +22,22 @@
     ├── NotComparable           two runs cannot be compared
     ├── BadCassette             a file is no cassette, or one that cannot be trusted
     ├── BadImport               a file or a repository cannot be imported
+    ├── BadBody                 what was sent cannot be read at all
     ├── NotReplayable           playback was refused; `reasons` says why
     ├── EnvelopeMismatch        the request differs from the recorded one (the seeds' ReplayHashMismatch)
     ├── RecordedError           the recorded run ended in this error
     ├── PolicyDenied            a policy said no
     │   └── EffectDenied        to something outside the process; a PermissionError too
+    ├── BadRequest              a request over HTTP cannot be answered as it is
+    │   ├── NotThere            there is nothing at this address
+    │   ├── NotAllowed          nothing of that kind can be done there
+    │   ├── Forbidden           whoever asks may not
+    │   ├── TooLarge            more than is taken in at once
+    │   ├── UnknownMedia        a form that is not read here
+    │   ├── TooMany             more often than is allowed
+    │   ├── LinesMissing        lines were sent that come after some that are not here
+    │   └── Busy                the server has too much to do just now
+    ├── ServerError             a server did not answer, or not as a server of Playhead does
     ├── InFlight                a call was under way when the run was cut off that is resumed
     └── Refused                 a replay does not touch the world
         ├── WriteRefused        a file outside the scratch folder; a PermissionError too
@@ -41,40 +55,17 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-_OF_SYSTEM = ("strerror", "filename")  # which an error of the system keeps apart from what is said of it
-
-
-class PlayheadError(Exception):
-    """Base of every error that Playhead raises on purpose."""
-
-    code = "error"
-    default_hint = ""
-
-    def __init__(self, message: str, *, hint: str | None = None, detail: Any = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = self.default_hint if hint is None else hint
-        self.detail = detail
-
-    def __str__(self) -> str:
-        """Say what is wrong and, below it, what to do next: most people meet an error in a traceback."""
-        return f"{self.message}\n  {self.hint}" if self.hint else self.message
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Let it pass between processes, whatever arguments its class asks for: a pool would wait for it forever."""
-        system = {name: getattr(self, name) for name in _OF_SYSTEM} if isinstance(self, OSError) else {}
-        return _rebuilt, (type(self), self.args, {**self.__dict__, **system})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the one JSON shape that errors have everywhere."""
-        return {"error": {"code": self.code, "message": self.message, "hint": self.hint, "detail": self.detail}}
-
-
-def _rebuilt(kind: type[PlayheadError], args: tuple[Any, ...], state: dict[str, Any]) -> PlayheadError:
-    error = kind.__new__(kind, *args)
-    for name, value in state.items():
-        setattr(error, name, value)
-    return error
+from playhead.errors.base import PlayheadError as PlayheadError
+from playhead.errors.served import BadRequest as BadRequest
+from playhead.errors.served import Busy as Busy
+from playhead.errors.served import Forbidden as Forbidden
+from playhead.errors.served import LinesMissing as LinesMissing
+from playhead.errors.served import NotAllowed as NotAllowed
+from playhead.errors.served import NotThere as NotThere
+from playhead.errors.served import ServerError as ServerError
+from playhead.errors.served import TooLarge as TooLarge
+from playhead.errors.served import TooMany as TooMany
+from playhead.errors.served import UnknownMedia as UnknownMedia
 
 
 class UsageError(PlayheadError):
@@ -122,6 +113,27 @@ class AmbiguousRun(RunNotFound):
 
     code = "run_ambiguous"
     default_hint = "Give more letters of the id."
+
+
+class NotFound(PlayheadError):
+    """The server keeps no key, cassette or job of that id, in this project."""
+
+    code = "not_found"
+    default_hint = "Ids are told when something is made, and by the lists of the same project."
+
+
+class KeyRefused(PlayheadError):
+    """An API key is not known, was revoked, or has expired."""
+
+    code = "key_refused"
+    default_hint = "`playhead keys create` makes a key, on the machine of the server."
+
+
+class Conflict(PlayheadError):
+    """What is asked for contradicts what is there already."""
+
+    code = "conflict"
+    default_hint = "Look at what is there, and ask for something else."
 
 
 class StoreError(PlayheadError):
@@ -198,6 +210,13 @@ class BadImport(PlayheadError):
 
     code = "bad_import"
     default_hint = "docs/guides/git-and-ci.md says what can be imported, and docs/reference/limits.md how much."
+
+
+class BadBody(PlayheadError):
+    """What was sent is not what its media type says, or is damaged: nothing of it was taken."""
+
+    code = "bad_body"
+    default_hint = "Send OTLP as protobuf or JSON, with the media type that says which: docs/reference/otlp.md."
 
 
 class NotReplayable(PlayheadError):

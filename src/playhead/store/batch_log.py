@@ -1,0 +1,110 @@
+"""Keep a timeline in a file, and write what belongs together with one call: a batch is there whole, or not at all.
+
+For whoever answers only when a batch was written. Until a batch ends the file is locked, and nothing of it is in
+there; a process that dies before leaves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playhead.store.disk import Disk
+from playhead.store.file_log import FileLog
+from playhead.store.files import FileStore
+
+
+class PlainDisk(Disk):
+    """Open files under whatever numbers come: in a process of our own nobody else counts on low ones."""
+
+    def open(self, path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
+        """Open a file that no child process inherits."""
+        return os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=dir_fd)
+
+
+class BatchLog(FileLog):
+    """Hold back what is appended until the batch ends."""
+
+    def __init__(self, path: Path, disk: Disk, *, create: bool, before_sync: Callable[[], None] | None = None) -> None:
+        super().__init__(path, disk, create=create, before_sync=before_sync)
+        self._waiting: list[bytes] = []
+        self._in_batch = False
+        self._whole = 0  # bytes, with what is held back
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Lock the file, and hold back what is appended inside; at the end write it, and let go of the file."""
+        if self._in_batch:
+            yield
+            return
+        self._whole = super().acquire()
+        self._in_batch = True
+        try:
+            yield
+            self.write_out()
+        finally:
+            self._in_batch = False
+            self._waiting = []
+            super().release()
+
+    def end(self) -> int:
+        """Return how long the timeline is, with what is held back."""
+        return self._whole if self._in_batch else super().end()
+
+    def acquire(self) -> int:
+        return self._whole if self._in_batch else super().acquire()
+
+    def release(self) -> None:
+        if not self._in_batch:
+            super().release()
+
+    def append(self, data: bytes) -> None:
+        if not self._in_batch:
+            super().append(data)
+            return
+        self._waiting.append(data)
+        self._whole += len(data)
+
+    def read(self, start: int, count: int) -> bytes:
+        self.write_out()  # what is read may be what is held back
+        return super().read(start, count)
+
+    def truncate(self, size: int) -> None:
+        self.write_out()
+        super().truncate(size)
+        self._whole = size
+
+    def write_out(self) -> None:
+        """Write what is held back: somebody is about to read it."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            super().append(b"".join(waiting))
+
+
+class BatchStore(FileStore):
+    """Write to runs in batches, and flush them when whoever asked for it is about to be answered."""
+
+    flushes_soon = False
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, disk=PlainDisk())
+        self._empty: Path | None = None  # the pack of a run, with nothing in it
+
+    def _write_empty(self, path: Path) -> None:
+        """Link to the empty pack of another run: to make a file takes the system twenty times as long.
+
+        A pack is never changed where it lies: another one takes its place.
+        """
+        if self._empty is not None:
+            try:
+                os.link(self._empty, path)
+                return
+            except OSError:
+                pass  # that run was pruned, or the file system allows no more links to it, or none at all
+        super()._write_empty(path)
+        self._empty = path
+
+    def _log(self, timeline: Path, create: bool) -> FileLog:
+        return BatchLog(timeline, self._disk, create=create, before_sync=self.sync_files)
