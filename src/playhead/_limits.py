@@ -226,6 +226,7 @@ CASSETTE_STORED_BYTES_MAX: Final = 1024 * 1024 * 1024  # of a cassette in the da
 JOB_ATTEMPTS_MAX: Final = 3  # of a job whose worker dies, until it counts as failed
 JOB_SECONDS_MAX: Final = 3600.0  # from its first start, until a job is failed
 JOB_JSON_BYTES_MAX: Final = 1024 * 1024  # of what a job is asked, and of what it answers
+JOB_DIFF_BYTES_MAX: Final = 512 * 1024  # of the deviations in the answer of a job; GET /api/diff tells all
 PAGE_ROWS_DEFAULT: Final = 50  # cassettes or jobs in one list
 PAGE_ROWS_MAX: Final = 1000
 

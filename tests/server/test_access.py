@@ -63,13 +63,19 @@ def test_a_route_is_asked_with_a_key_of_its_scope_and_with_no_other(
 @pytest.mark.parametrize(
     "sent",
     ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer ph_x_y", "Bearer ph_{id}_", "Bearer ph_{id}_AAAA", "Bearer {upper}", "bearer  x",
-     "Bearer {token}x", "Bearer {token},x", "Bearer \xff", "{token}", "Bearer%20", "Bearer ph_" + "x" * 5000 + "_y"],
+     "Bearer {token}x", "Bearer {token},x", "Bearer \xff", "{token}x", "Bearer%20", "Bearer ph_" + "x" * 5000 + "_y"],
 )  # fmt: skip
 def test_what_is_no_key_is_refused(locked: Server, tokens: dict[str, str], sent: str) -> None:
     token = tokens["read"]
     header = sent.format(id=token.split("_")[1], token=token, upper=token.upper())
     told = locked.client().get("/api/runs", {"Authorization": header})
     assert (told.status, told.error["code"]) == (401, "key_refused")
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key"])
+def test_a_key_may_be_sent_bare_as_other_tools_have_it(locked: Server, tokens: dict[str, str], name: str) -> None:
+    assert locked.client().get("/api/runs", {name: tokens["read"]}).status == 200
+    assert locked.client().get("/api/runs", {name: tokens["read"] + "x"}).status == 401
 
 
 def test_a_key_may_be_sent_as_the_variables_of_opentelemetry_have_it(locked: Server, tokens: dict[str, str]) -> None:

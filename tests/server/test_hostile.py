@@ -546,3 +546,11 @@ def is_there_afterwards(client: Client) -> Iterator[None]:
 def test_limits_of_this_page_are_those_of_the_server() -> None:
     assert _limits.BODY_INFLATED_BYTES_MAX == 16 * _MB
     assert _limits.BODIES_BYTES_MAX == 64 * _MB
+
+
+def test_who_sends_grpc_or_a_slash_too_many_is_told_or_taken(server: Server) -> None:
+    told = server.client().ask("POST", "/opentelemetry.proto.collector.trace.v1.TraceService/Export", b"x")
+    assert told.status == 404
+    assert "http/protobuf" in told.error["hint"]
+    assert server.client().ask("POST", "/v1/traces/", b"{}", {"Content-Type": "application/json"}).status == 200
+    assert server.address in server.client().get("/").body.decode()

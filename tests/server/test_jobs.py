@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -67,6 +68,24 @@ def test_a_cassette_is_the_run_as_it_is_and_can_be_taken_away(
         name: made[name] for name in ("digest", "head", "events", "run_id")
     }
     assert again["name"] == "again"
+
+
+def test_a_cassette_of_a_run_whose_root_has_ended_is_made_at_once(store: Path) -> None:
+    with Server(store, "--quiet", "600") as server:
+        client, trace = server.client(), trace_id("at once")
+        inner = model_span(trace, span_id("at once 1"), span_id("at once"), 1)
+        assert client.ask("POST", "/v1/traces", exported([inner]), JSON).status == 200
+        early = client.post("/api/cassettes", {"run_id": trace})
+        assert (early.status, "unfinished" in early.error["hint"], "--" in early.error["hint"]) == (422, True, False)
+        assert client.found(f"/api/runs/{trace}")["run"]["status"] == "running"
+        root = span(trace, span_id("at once"), None, "at once")
+        assert client.ask("POST", "/v1/traces", exported([root]), JSON).status == 200
+        cassette = _cassette(client, trace)
+        found = _ended(client, client.post(f"/api/cassettes/{cassette['id']}/replay", {}).json()["job_id"])
+        assert found["result"]["completeness"]["verdict"] == "complete"
+        late = model_span(trace, span_id("at once 2"), span_id("at once"), 2)
+        assert client.ask("POST", "/v1/traces", exported([late]), JSON).status == 200
+        assert _cassette(client, trace)["head"]["seq"] > cassette["head"]["seq"]
 
 
 def test_a_cassette_that_was_changed_on_its_way_is_refused(client: Client, made: dict[str, Any]) -> None:
@@ -242,6 +261,55 @@ def test_a_job_whose_server_is_told_to_stop_is_done_by_the_next(copied: tuple[Pa
             assert found["status"] == "completed", (found["error"], found["attempts"])
             verified(client, [found["result"]["run_id"]])
         assert len(list((store / "runs").iterdir())) == 3
+
+
+def test_a_job_outlasts_its_lease_while_its_worker_is_alive(copied: tuple[Path, str]) -> None:
+    store, cassette = copied
+    with Server(store, "--lease", "0.1") as server:  # less than it takes to verify, or to compare
+        client = server.client()
+        job = client.post(f"/api/cassettes/{cassette}/replay", {}).json()["job_id"]
+        found = _ended(client, job)
+        assert (found["status"], found["attempts"]) == ("completed", 1), found["error"]
+
+
+def test_a_server_that_is_told_to_stop_gives_its_job_back(copied: tuple[Path, str]) -> None:
+    store, cassette = copied
+    with Server(store, "--lease", "600") as server:
+        client = server.client()
+        job = client.post(f"/api/cassettes/{cassette}/replay", {}).json()["job_id"]
+        until(lambda: len(list((store / "runs").iterdir())) > 1, every_s=0.005)
+        assert server.stop() == 0
+        server.start()
+        found = _ended(server.client(), job)  # and not when the lease has run out
+        assert (found["status"], found["attempts"]) == ("completed", 1), found["error"]
+
+
+def test_very_many_deviations_are_counted_and_the_first_are_told(store: Path, tmp_path: Path) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    with Server(tmp_path / "open", variables={"PLAYHEAD_REDACT_OFF": "openai-key"}) as server:
+        client, trace = server.client(), trace_id("many")
+        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+        made = [
+            span(trace, span_id(f"many {n}"), span_id("many"), f"t{n}", at=n + 1, **told,
+                 **{"gen_ai.tool.call.arguments": json.dumps({"q": f"{secret} {n}{'x' * 500}"})})
+            for n in range(800)
+        ]  # fmt: skip
+        for at in range(0, len(made), 400):
+            assert client.ask("POST", "/v1/traces", exported(made[at : at + 400]), JSON).status == 200
+        assert client.post(f"/api/runs/{trace}/finish", {}).status == 200
+        body = client.get(f"/api/cassettes/{_cassette(client, trace)['id']}/download").body
+    with Server(store) as server:  # which takes out what the other one kept
+        client = server.client()
+        cassette = client.ask("POST", "/api/cassettes/upload", body, _BYTES).json()["id"]
+        found = _ended(client, client.post(f"/api/cassettes/{cassette}/replay", {}).json()["job_id"])
+        assert found["status"] == "completed", found["error"]
+        result = found["result"]
+        assert (result["hash_valid"], result["fidelity"]["verdict"]) == (True, "deviated")
+        assert 0 < len(result["diff"]) < result["fidelity"]["count"] == 800
+        assert result["diff_left_off"] == 800 - len(result["diff"])
+        assert result["fidelity"]["first"] == result["diff"][0]
+        assert secret in result["diff"][0]["val_a"]
+        assert "[redacted:openai-key]" in result["diff"][0]["val_b"]
 
 
 def test_a_job_is_cancelled_while_it_waits_and_while_it_runs(copied: tuple[Path, str]) -> None:

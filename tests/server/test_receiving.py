@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.server.otlp import JSON, PROTOBUF, as_protobuf, export, exported, logs, model_span, span, span_id, trace_id
-from tests.server.serving import Client, Server, in_path, until, verified
+from tests.server.serving import Client, Server, in_path, playhead, until, verified
 
 
 def _send(client: Client, *spans: dict[str, Any], **resource: Any) -> dict[str, Any]:
@@ -113,6 +113,28 @@ def _whole(client: Client, trace: str, spans: int) -> dict[str, Any] | None:
     if sum("otlp" in event["data"] for event in _lines(client, trace)) < spans:
         return None
     return {name: run[name] for name in ("name", "status", "model_calls", "tokens") if name in run}
+
+
+def test_what_a_run_is_said_to_be_is_as_it_stands_now_and_as_the_command_line_has_it(
+    client: Client, server: Server
+) -> None:
+    trace, root = trace_id("joined"), span_id("joined")
+    around = model_span(trace, span_id("joined around"), root, 1, **{"gen_ai.response.id": "resp_1", "more": "x" * 99})
+    within = model_span(
+        trace, span_id("joined within"), span_id("joined around"), 1, **{"gen_ai.response.id": "resp_1"}
+    )
+    for one in (within, around, span(trace, root, None, "joined")):  # as they end, each in a request of its own
+        _send(client, one)
+    _over(client, trace)
+    found = client.found(f"/api/runs/{trace}")
+    assert [row["kind"] for row in found["timeline"]].count("model") == 1, "two accounts of one call"
+    assert (found["run"]["model_calls"], found["run"]["tokens_in"]) == (1, 11)
+    (listed,) = [run for run in client.found("/api/runs", limit=1000)["runs"] if run["external_id"] == trace]
+    assert (listed["model_calls"], listed["tokens_in"]) == (1, 11)
+    shown = playhead("show", trace, "--store", str(server.store))[1]
+    assert {name: shown[name] for name in ("run", "timeline", "readiness")} == {
+        name: found[name] for name in ("run", "timeline", "readiness")
+    }
 
 
 def test_what_comes_after_the_end_opens_the_run_again(client: Client) -> None:

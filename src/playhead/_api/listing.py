@@ -31,5 +31,6 @@ def told(run: dict[str, Any]) -> dict[str, Any]:
 def _replay_of(run: dict[str, Any]) -> str | None:
     """Return the run that this one replays; None for one that is no replay."""
     origin = run["origin"]
-    is_one = isinstance(origin, dict) and origin.get("mode") == "exact" and isinstance(origin.get("run"), str)
-    return str(origin["run"]) if is_one else None
+    if not isinstance(origin, dict) or origin.get("mode") not in ("exact", "reingest"):
+        return None
+    return str(origin["run"]) if isinstance(origin.get("run"), str) else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from playhead._api.children import children_told
 from playhead._api.reading import Run
+from playhead._api.settling import Settled
 from playhead.errors import BrokenLine
 from playhead.replay.judged import fidelity_of
 from playhead.replay.readiness import readiness
@@ -22,7 +23,7 @@ def described(run: Run) -> dict[str, Any]:
     timeline = Timeline(reader.readable, price_list_of(run.store))
     problem = None
     try:
-        timeline.take_all(reader.events())
+        timeline.take_all(Settled(reader).events())
     except BrokenLine as broken:
         problem = broken
     summary = timeline.finish()

@@ -26,7 +26,7 @@ from playhead.store.index_values import text
 from playhead.store.remote.reading import RemoteStore
 from playhead.views import log
 
-_PARTS = "'child', 'exact', 'step'"  # what is no work of its own: parts of other runs, and replays
+_PARTS = "'child', 'exact', 'reingest', 'step'"  # what is no work of its own: parts of other runs, and replays
 _MODE = "coalesce(json_extract(origin, '$.mode'), '')"
 _OF_REPOSITORY = (
     "(git_root = :root OR git_remote = :remote OR git_commit IN (SELECT value FROM json_each(:shas))"

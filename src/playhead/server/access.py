@@ -80,6 +80,9 @@ class Access:
             scheme, _, given = unquote(scheme).partition(" ")
         if scheme.lower() == "bearer" and given:
             return self.keys.authenticate(given.strip()), None
+        bare = scheme if scheme.startswith("ph_") else headers.get("x-api-key", "")  # as others have it
+        if bare and not given:
+            return self.keys.authenticate(bare.strip()), None
         if (token := session_of(headers)) is not None and (key := self.sessions.find(token)) is not None:
             return key, token
         raise KeyRefused("a key is needed", hint="Send it as `Authorization: Bearer ph_…`.")

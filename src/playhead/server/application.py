@@ -30,6 +30,9 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 logger = logging.getLogger("playhead.server")
 
+_GRPC = "/opentelemetry.proto.collector."
+_TOLD = frozenset({400, 401, 403, 413, 415, 429, 503})
+
 SECURITY = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -58,6 +61,7 @@ class Application:
         }
         self.streams_open = 0
         self._bytes_in_flight = 0
+        self._refusals: dict[int, tuple[float, int]] = {}  # by status, when one was told, and how many were not since
         self._waiting = {"reading": 0, "writing": 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,6 +86,7 @@ class Application:
             answer = await self._begun(await self._handled(route, path, scope, receive))
         except PlayheadError as problem:
             answer = answering.refused(problem)
+            self._tell(scope, answer.status, problem)
         except Gone:
             return
         except OSError as problem:
@@ -100,7 +105,8 @@ class Application:
         allowed = []
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         # As it was sent: an id from outside may have a slash in it, which stands there as %2F.
-        sent = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        raw = scope["raw_path"].decode("latin-1")
+        sent = {**scope, "path": raw.rstrip("/") if raw.startswith("/v1/") else raw}  # some exporters add a slash
         for way, route in self._ways:
             match, found = way.matches(sent)
             if match is Match.NONE:
@@ -111,7 +117,26 @@ class Application:
         if allowed:
             problem = f"{scope['method']} cannot be done at {scope['path'][:200]}"
             raise NotAllowed(problem, allowed=tuple(allowed))
-        raise NotThere(f"there is nothing at {scope['path'][:200]}")
+        if raw.startswith(_GRPC):
+            raise NotThere(
+                "OTLP over gRPC is not taken here", hint="Set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and send again."
+            )
+        raise NotThere(f"there is nothing at {scope['path'][:200]}", hint="/docs of this server lists every address.")
+
+    def _tell(self, scope: Scope, status: int, problem: PlayheadError) -> None:
+        """Log a refusal that whoever runs the server should know of: of each sort one a second, however many come."""
+        if status not in _TOLD:
+            return
+        now_s = time.monotonic()
+        said_s, untold = self._refusals.get(status, (0.0, 0))
+        if now_s - said_s < 1:
+            self._refusals[status] = said_s, untold + 1
+            return
+        self._refusals[status] = now_s, 0
+        more = f" (and {untold} more like it)" if untold else ""
+        client = (scope.get("client") or ("somewhere",))[0]
+        path = scope["path"][:200].encode("unicode_escape").decode("ascii")
+        logger.warning("%s %s from %s: %d, %s%s", scope["method"], path, client, status, problem.message, more)
 
     async def _handled(self, route: Route, path: dict[str, str], scope: Scope, receive: Receive) -> Answer | Streamed:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -10,7 +10,7 @@ from typing import Any
 
 from playhead._version import __version__
 from playhead.server.answering import Answer
-from playhead.server.openapi import document, documented, told
+from playhead.server.openapi import documented, told
 from playhead.server.routing import Query, load
 
 _STYLE = """
@@ -79,16 +79,16 @@ def _fields(form: type) -> dict[str, Any]:
     return found
 
 
-def front_page(keys: bool) -> Answer:
+def front_page(keys: bool, address: str) -> Answer:
     """Return what stands at the front: how to send spans here, and where to read on."""
-    document()
+    address = escape(address)
     key = " -H 'Authorization: Bearer ph_…'" if keys else ""
     told = "A key is needed." if keys else "No key is needed: there are none, and only this machine is answered."
     body = (
         f"<h1>Playhead {escape(__version__)}</h1><p>The flight recorder for AI agents. {told}</p>"
-        "<h2>Send spans</h2><pre>OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4000\n"
+        f"<h2>Send spans</h2><pre>OTEL_EXPORTER_OTLP_ENDPOINT={address}\n"
         "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf</pre>"
-        f"<h2>Ask</h2><pre>curl{key} http://localhost:4000/api/runs\nplayhead ls --store http://localhost:4000</pre>"
+        f"<h2>Ask</h2><pre>curl{key} {address}/api/runs\nplayhead ls --store {address}</pre>"
         "<p><a href='/docs'>The HTTP API</a></p>"
     )
     return _page("Playhead", body)

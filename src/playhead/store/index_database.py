@@ -36,7 +36,9 @@ TABLES = (
     "ci_results",
     "traces",
 )
-_REPLAYS = "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') = 'exact'"
+_REPLAYS = (
+    "SELECT id FROM main.runs WHERE origin IS NOT NULL AND json_extract(origin, '$.mode') IN ('exact', 'reingest')"
+)
 INTERNAL_TABLES = ("progress", "state", "remembered", "migrations")
 
 PAGE_BYTES = 16384  # measured: less space and faster inserts than 4096 with rows of this size

@@ -190,10 +190,18 @@ class Follower:
         sql = "SELECT p.run, r.bytes FROM progress p LEFT JOIN runs r ON r.id = p.run WHERE p.held = 1"
         held = self._connection.execute(sql).fetchall()
         folder = os.path.join(layout.runs_dir(self._root), "")
+        unchanged = []
         for run, size in held:
             told = presence.vouched_size(folder + run)
-            if run not in noted and (self._has_news(run, size or 0) if told is None else told != size):
+            if run in noted or (told is not None and told == size):
+                continue
+            if told is None and self._has_length(run, size or 0):
+                unchanged.append(layout.run_dir(self._root, run))
+            else:
                 runs.append(run)
+        if unchanged:
+            still_held = presence.held_among(unchanged)
+            runs += [run_dir.name for run_dir in unchanged if run_dir not in still_held]
         if runs or not complete or (journal.offset, journal.tail) != (offset, tail):
             self.follow(runs, progress, lambda: self._remember((offset, tail), journal))
 
@@ -332,13 +340,11 @@ class Follower:
         else:  # nothing was ever written and nobody is about to
             self._connection.execute("DELETE FROM progress WHERE run = ?", (rows.run["id"],))
 
-    def _has_news(self, run_id: str, known: int) -> bool:
-        directory = layout.run_dir(self._root, run_id)
+    def _has_length(self, run_id: str, known: int) -> bool:
         try:
-            size = os.stat(layout.timeline(directory)).st_size
+            return os.stat(layout.timeline(layout.run_dir(self._root, run_id))).st_size == known
         except OSError:
-            return True
-        return size != known or not presence.is_held(directory)
+            return False
 
     def _directories(self) -> list[str]:
         try:

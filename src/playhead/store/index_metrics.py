@@ -15,7 +15,7 @@ from playhead.store.index_filter import RunFilter
 
 Rows = Iterator[tuple[Any, ...]]
 
-_EXACT = "json_extract(r.origin, '$.mode') IS 'exact'"
+_EXACT = "ifnull(json_extract(r.origin, '$.mode') IN ('exact', 'reingest'), 0)"
 _REFUSED = "c.error LIKE 'playhead.errors.DeviationError:%'"  # nobody answered: a replay did not let it out
 _MOMENT = "(r.started_us + c.elapsed_us)"
 _TOOK = "max(c.latency_us, 0)"

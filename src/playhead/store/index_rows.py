@@ -251,7 +251,7 @@ class Rows:
             (self._id, line["span"], line["seq"], line.get("parent"), kind, _call_name(kind, data),
              text(data.get("provider")), model, line["elapsed_us"], line.get("key"),
              orjson_text(effects) if effects else None, count(data.get("attempt")) or 1,
-             1 if _mode(self.run["origin"]) == "exact" else None,
+             1 if _mode(self.run["origin"]) in ("exact", "reingest") else None,
              int(is_talk(data.get("operation"))) if kind == "model" else None)
         )  # fmt: skip
 

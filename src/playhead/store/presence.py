@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,35 @@ def is_written(store: Any, run: str) -> bool:
         return bool(asked(run))
     folder = getattr(store, "folder", None)
     return folder is not None and is_held(folder(run))
+
+
+def held_among(run_dirs: Iterable[Path]) -> set[Path]:
+    """Return those that any writer holds: as `is_held`, with one wait for all of them."""
+    seem = [run_dir for run_dir in run_dirs if _seems_held(run_dir)]
+    if not seem or sys.platform == "win32":
+        return set(seem)
+    _sleep(_PROBE_S)
+    return {run_dir for run_dir in seem if _seems_held(run_dir)}
+
+
+def _seems_held(run_dir: Path) -> bool:
+    if sys.platform == "win32":
+        return run_dir.is_dir()
+    if (os.getpid(), os.fspath(run_dir)) in _vouched:
+        return True
+    try:
+        fd = os.open(run_dir, FOLDER | CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def is_held(run_dir: Path) -> bool:

@@ -26,7 +26,7 @@ def metrics_of(
 ) -> Metrics:
     """Add up one run, from its events. `recorded_us` is how long the run took that it replays exactly."""
     facts = Facts(resolve).take_all(events)
-    tally, is_replay = Tally(by, prices), facts.mode == "exact"
+    tally, is_replay = Tally(by, prices), facts.mode in ("exact", "reingest")
     of_run = {"run": facts.run, "agent": facts.agent, "day": facts.started[:10] or None}.get(by)
     failed = facts.ended == "error" or (facts.ended is None and not running)
     took_us = facts.duration_us

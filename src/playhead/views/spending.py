@@ -81,7 +81,7 @@ class Spending:
 
     def _count(self, place: int, fact: Fact, answered: bool) -> None:
         bill = self._bill
-        if self._facts.mode != "exact" and fact.taped is not True:
+        if self._facts.mode not in ("exact", "reingest") and fact.taped is not True:
             self._free = False
             self._waiting += -fact.talk if answered else fact.talk
             if answered:

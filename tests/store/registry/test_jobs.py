@@ -127,6 +127,18 @@ def test_a_lease_that_has_run_out_is_lost(jobs: Jobs, clock: HandClock) -> None:
     assert jobs.get("default", job.id).result == {"by": "x"}
 
 
+def test_a_job_that_is_given_back_waits_for_the_next_as_if_it_had_never_been_taken(jobs: Jobs) -> None:
+    job = jobs.add("default", "k", {})
+    for _ in range(_limits.JOB_ATTEMPTS_MAX + 1):
+        taken = jobs.claim("w", 10)
+        assert taken is not None
+        assert taken.attempts == 1
+        assert not jobs.release(job.id, "x"), "only its worker gives it back"
+        assert jobs.release(job.id, "w")
+        assert not jobs.complete(job.id, "w", {})
+    assert jobs.get("default", job.id) == job
+
+
 def test_a_job_that_takes_its_workers_along_is_given_up(jobs: Jobs, clock: HandClock) -> None:
     job = jobs.add("default", "k", {})
     for attempt in range(_limits.JOB_ATTEMPTS_MAX):

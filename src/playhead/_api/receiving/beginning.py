@@ -8,10 +8,12 @@ from typing import Any
 from playhead._version import __version__
 from playhead.capture.gate import Gate
 from playhead.event.kinds import RunStarted
+from playhead.ingest.otlp.conventions import TABLE
 from playhead.ingest.otlp.grouping import Group
 from playhead.ingest.otlp.spans import LogRecord, Span
 
 BY = "otlp"
+_AGENTS = tuple(name for name, meanings in TABLE.items() if any(meaning == "agent" for meaning, _ in meanings))
 _UNNAMED = "unknown_service"  # what an SDK calls a service that nobody named
 _GIT = (
     ("commit", ("vcs.ref.head.revision", "vcs.repository.ref.revision")),
@@ -27,11 +29,13 @@ def started(group: Group, spans: Sequence[Span], logs: Sequence[LogRecord], gate
     resource = first.emitter.resource.get("attributes") or {}
     service = resource.get("service.name")
     root = next((span for span in spans if span.parent is None), None)
-    agent = next(filter(None, (span.attributes.get("gen_ai.agent.name") for span in spans)), None)
+    agent = next(filter(None, map(agent_of, spans)), None)
     version = resource.get("service.version")
     named = isinstance(service, str) and not service.startswith(_UNNAMED)
-    name = root.name if root is not None and root.name else service if named else (spans[0].name if spans else BY)
-    told = agent if isinstance(agent, str) else service if named else None
+    first_name = spans[0].name if spans else BY
+    rooted = root is not None and root.name
+    name = name_of(root, agent_of(root)) if root is not None and rooted else service if named else first_name
+    told = agent or (service if named else None)
     return RunStarted(
         name=str(name),
         agent=None if told is None else _filled(("name", told), ("version", version)),
@@ -45,10 +49,21 @@ def started(group: Group, spans: Sequence[Span], logs: Sequence[LogRecord], gate
     )
 
 
-def begins_us(spans: Sequence[Span], logs: Sequence[LogRecord]) -> int:
+def agent_of(span: Span) -> str | None:
+    """Return the agent that a span names."""
+    found = next((span.attributes[name] for name in _AGENTS if name in span.attributes), None)
+    return found if isinstance(found, str) and found else None
+
+
+def name_of(root: Span, agent: str | None) -> str:
+    """Return what a run is called by its root: `invoke_agent NAME` says no more than the name of the agent."""
+    return agent if agent is not None and root.name == f"invoke_agent {agent}" else root.name
+
+
+def begins_us(spans: Sequence[Span], logs: Sequence[LogRecord], now_us: int) -> int:
     """Return the moment from which the time of a run counts: the earliest that is known of it."""
-    moments = [span.start_ns for span in spans] + [log.time_ns or log.observed_ns for log in logs]
-    return min(filter(None, moments), default=0) // 1000
+    moments = [span.start_ns or span.end_ns for span in spans] + [log.time_ns or log.observed_ns for log in logs]
+    return min(filter(None, moments), default=now_us * 1000) // 1000
 
 
 def _filled(*fields: tuple[str, Any]) -> dict[str, Any]:

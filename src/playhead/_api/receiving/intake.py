@@ -104,6 +104,15 @@ class Intake:
             self._let_go(run)
         self._flush([found])
 
+    def end_if_over(self, run: str) -> None:
+        """End a run whose root has ended, without waiting until it is quiet; what comes later opens it again."""
+        with self._lock:
+            one = self._open.get(run)
+            if one is None or not one.standing.rooted:
+                return
+            self._end(one)
+        self._flush([one])
+
     def look_after(self) -> None:
         """End the runs that are over, and let go of those of which nothing was heard for long."""
         ended = []
@@ -206,7 +215,8 @@ class Intake:
         free = is_run_id(group.id) and not self.store.folder(group.id).exists()
         one = OpenRun(self.store, group.id if free else new_run_id(self._clock), self._gate, create=True)
         try:
-            one.begin(started(group, batch.spans, batch.logs, self._gate), begins_us(batch.spans, batch.logs))
+            at_us = begins_us(batch.spans, batch.logs, self._clock.wall_us())
+            one.begin(started(group, batch.spans, batch.logs, self._gate), at_us)
         except BaseException:
             one.close()
             self.store.delete(one.id)  # half of a run is none

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from playhead._api.receiving import repeated
+from playhead._api.receiving.beginning import agent_of, name_of
 from playhead._api.receiving.reading_back import ReadingBack, id_in
 from playhead._api.receiving.standing import ROOT, Half, Standing
 from playhead._api.receiving.writing import RunWriter
@@ -47,7 +48,7 @@ class OpenRun:
             if not create:
                 reader = RunReader(store, run)
                 self.standing.take_all(reader.lines(), reader.readable)
-                self.writer.resume(reader.first())
+                self.writer.resume(reader.first(), self.standing.redacted)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             self.close()
             raise LedgerError(f"{run} was not written by a server: {problem}") from None
@@ -182,11 +183,15 @@ class OpenRun:
     def _write_span(self, one: _Arrived, same_as: str | None) -> None:
         """Write a span: opened, and closed with everything that was said of it."""
         told = one.facts if same_as is None else step_of(one.span)
-        start_us, end_us = one.span.start_ns // 1000, one.span.end_ns // 1000
+        start_us, end_us = self._times(one.span)
         closed = {**told.answered, "otlp": self._otlp(one.span, one.facts, told, one.digest, same_as)}
         asked = told.asked
         if self._adopts(one, told):
+            agent = agent_of(one.span)
             asked, closed = {**asked, "adopts": True}, {**closed, "adopts": True}
+            asked["name"] = name_of(one.span, agent) or asked["name"]
+            if agent is not None:
+                asked["agent"] = {"name": agent}
         if (half := self.standing.halves.pop(one.id, None)) is not None:
             self._complete(half, one, told, asked, closed, same_as)
             return
@@ -221,7 +226,7 @@ class OpenRun:
         same_as: str | None,
     ) -> None:
         """Close a span whose opening was written before a kill, and revise it where it is no longer what it was."""
-        start_us, end_us = one.span.start_ns // 1000 - self._base_us, one.span.end_ns // 1000 - self._base_us
+        start_us, end_us = (at_us - self._base_us for at_us in self._times(one.span))
         same = (half.opens, half.parent, half.start_us) == (told.opens, one.parent, start_us)
         same = same and self._back().data(half.seq) == self.writer.settled(asked)
         said = closed
@@ -231,7 +236,7 @@ class OpenRun:
             )
             said = {**(closed if half.opens == told.opens else {}), "otlp": otlp}
         closes = kinds.OPENING_TO_CLOSING[half.opens]
-        seq = self._write(closes, said, one.span.end_ns // 1000, span=one.id, parent=half.parent or ROOT)
+        seq = self._write(closes, said, end_us + self._base_us, span=one.id, parent=half.parent or ROOT)
         times = half.start_us, end_us
         self.standing.take_span(one.id, half.opens, half.parent, said, (half.seq, seq), times)
         if not same:
@@ -247,7 +252,9 @@ class OpenRun:
         if span.trace == self.standing.trace:
             del kept["trace"]
         kept["digest"] = digest
-        kept["emitter"] = self._emitter_seq(span.emitter, span.start_ns // 1000)
+        kept["emitter"] = self._emitter_seq(span.emitter, self._times(span)[0])
+        if not (span.start_ns and span.end_ns):  # it does not say when: the lines have the time that is known
+            kept["claimed"] = [str(span.start_ns), str(span.end_ns)]
         known: dict[str, Any] = {}
         if span.parent is None or span.flags & _REMOTE:
             known["root"] = True
@@ -260,6 +267,13 @@ class OpenRun:
         if known:
             kept["told"] = known
         return kept
+
+    def _times(self, span: Span) -> tuple[int, int]:
+        """Return when a span began and ended; where it does not say, when it came, as near as that is known."""
+        start_ns, end_ns = span.start_ns or span.end_ns, span.end_ns or span.start_ns
+        if not start_ns:
+            start_ns = end_ns = self._now_us() * 1000
+        return start_ns // 1000, end_ns // 1000
 
     def _adopts(self, one: _Arrived, told: Facts) -> bool:
         """Say whether a span is the run itself: the root of the one trace that the run is made of."""
@@ -337,7 +351,7 @@ class OpenRun:
         known = self.standing.spans[id]
         is_now = told if same_as is None else step_of(span)
         closed = {**is_now.answered, "otlp": self._otlp(span, told, is_now, digest, same_as)}
-        start_us, end_us = span.start_ns // 1000, span.end_ns // 1000
+        start_us, end_us = self._times(span)
         times = start_us - self._base_us, end_us - self._base_us
         fields: dict[str, Any] = {
             "why": why,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from playhead._api.receiving.repeated import put_back
-from playhead._api.receiving.standing import ROOT, Known, Standing
+from playhead._api.receiving.span_table import Known
+from playhead._api.receiving.standing import ROOT, Standing
 from playhead.event.envelope import Event
 from playhead.event.plain import restore
 from playhead.ingest.otlp.spans import NOBODY, Emitter, LogRecord, Span
 from playhead.store.base import Store
 from playhead.store.reader import RunReader
 
-_OURS = ("digest", "emitter", "told")  # what Playhead adds to what is kept of a span
+_OURS = ("claimed", "digest", "emitter", "told")  # what Playhead adds to what is kept of a span
 
 
 class ReadingBack:
@@ -33,7 +34,10 @@ class ReadingBack:
         parent = None if known.parent is None else self._ids_of(known.parent)[1]
         kept = {"trace": trace, **{name: value for name, value in otlp.items() if name not in _OURS}}
         start_us, end_us = self._base_us + known.start_us, self._base_us + known.end_us
-        return Span.of_kept(kept, span, parent, start_us, end_us, self._emitter(otlp.get("emitter")))
+        found = Span.of_kept(kept, span, parent, start_us, end_us, self._emitter(otlp.get("emitter")))
+        if (claimed := otlp.get("claimed")) is not None:
+            found.start_ns, found.end_ns = map(int, claimed)
+        return found
 
     def closed(self, known: Known) -> dict[str, Any]:
         """Return what the closing event of a span says now."""

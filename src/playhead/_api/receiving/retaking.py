@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -42,16 +43,17 @@ def take_again(
     """Make a new run of what another one took in; return how many spans there were, None where it was called off."""
     first = reader.first()
     base_us = parse_utc(first.time) - first.elapsed_us
-    pages, loose = _read(reader, base_us)
-    total = sum(len(spans) for spans, _ in pages)
+    standing = Standing()
+    with _read_as_ours(reader):
+        standing.take_all(reader.lines(), reader.readable)
+    total = len(standing.spans)
     new = OpenRun(store, run, gate, create=True)
     try:
         new.begin(_started(first.data, origin, external_id), base_us)
-        for number, (spans, logs) in enumerate(pages):
+        for number, (spans, logs) in enumerate(_pages(reader, standing, base_us)):
             if not going_on(number * _AT_ONCE, total):
                 return None
             new.take(spans, logs)
-        new.take([], loose)
         for status, error in _ends(reader):
             new.finish(status, error)
         new.sync()
@@ -60,18 +62,26 @@ def take_again(
     return total
 
 
-def _read(reader: RunReader, base_us: int) -> tuple[list[tuple[list[Span], list[LogRecord]]], list[LogRecord]]:
-    """Return spans and logs as they came, some at a time, and the logs that belong to none of them."""
-    standing = Standing()
-    try:
-        standing.take_all(reader.lines(), reader.readable)
-        back = ReadingBack(reader.store, reader.id, standing, base_us)
+def _pages(reader: RunReader, standing: Standing, base_us: int) -> Iterator[tuple[list[Span], list[LogRecord]]]:
+    """Yield spans and logs as they came, some at a time, and at last the logs that belong to none of them."""
+    back = ReadingBack(reader.store, reader.id, standing, base_us)
+    with _read_as_ours(reader):
         ids = sorted(standing.spans, key=lambda id: standing.spans[id].opened)
-        pages = []
-        for start in range(0, len(ids), _AT_ONCE):
-            page = ids[start : start + _AT_ONCE]
-            pages.append(([back.span(id) for id in page], [log for id in page for log in back.logs(id)]))
-        return pages, back.loose_logs()
+    for start in range(0, len(ids), _AT_ONCE):
+        page = ids[start : start + _AT_ONCE]
+        with _read_as_ours(reader):
+            spans, logs = [back.span(id) for id in page], [log for id in page for log in back.logs(id)]
+        yield spans, logs
+    with _read_as_ours(reader):
+        loose = back.loose_logs()
+    yield [], loose
+
+
+@contextmanager
+def _read_as_ours(reader: RunReader) -> Iterator[None]:
+    """Say of what cannot be read that somebody else has written it."""
+    try:
+        yield
     except _NOT_OURS as problem:
         raise BadCassette(
             f"what {reader.id} says of its spans is not as a server writes it ({type(problem).__name__})",

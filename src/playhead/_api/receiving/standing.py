@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import orjson
 
+from playhead._api.receiving.span_table import Known, SpanTable
 from playhead.event.kinds import CLOSING
 
 ROOT = "0"  # the span of the run itself
 _WRITTEN_OUT = frozenset({"$same", "$blob"})  # in the place of a value that is in another line, or too large
+_REDACTED = re.compile(rb'"\$redacted":"([^"]+)"')
+_REDACTED_TEXT = re.compile(rb"\[redacted:([a-z0-9-]{1,40})\]")
 _CALLS = ("model.invoked", "tool.called")
 _ANSWERED = 8  # of richness: it has an answer
-
-
-class Known(NamedTuple):
-    """What is known of one span: every form in which it came, and where its newest one stands."""
-
-    digests: str  # with spaces between: one text takes less than a tuple of them
-    opens: str  # the kind of its opening event
-    opened: int  # its opening event, or the last revision: where it stands what it asked
-    seq: int  # its closing event, or the last revision: where all else that was said of it stands
-    parent: str | None
-    start_us: int  # by the clock of the run
-    end_us: int
-    answer: str | None = None  # the id of the answer that it has
-    same_as: str | None = None  # the span that tells more of the same call
 
 
 class Half(NamedTuple):
@@ -42,9 +32,8 @@ class Standing:
     """Follow the lines of one run."""
 
     def __init__(self) -> None:
-        self.spans: dict[str, Known] = {}
+        self.spans = SpanTable()
         self.halves: dict[str, Half] = {}
-        self.names: dict[str, str] = {}  # of parents, each once
         self.emitters: dict[str, int] = {}  # by digest, the event that describes it
         self.logs: dict[str, list[int]] = {}  # by span, the events of its logs
         self.loose_logs: list[int] = []  # the events of those of no span
@@ -57,6 +46,7 @@ class Standing:
         self.trace: str | None = None  # the first one: its spans go by their own ids
         self.rule: str | None = None  # by which its spans were found to be one run
         self.finished = False
+        self.redacted: dict[str, int] = {}  # in the lines that were read, by rule
         self.last_us = 0  # of all events, by the clock of the run
         self.root_seq: int | None = None  # where the end of the latest root stands
 
@@ -70,6 +60,8 @@ class Standing:
         opened = self.halves
         for line in lines:
             event = orjson.loads(line)
+            if b"redacted" in line:
+                self._count_redacted(line)
             kind, data, span, at_us = event["kind"], event["data"], event.get("span"), event["elapsed_us"]
             for name in ("otlp", "closed", "received"):
                 if name in data and not _WRITTEN_OUT.isdisjoint(data[name]):
@@ -98,6 +90,14 @@ class Standing:
                 parent = event.get("parent")
                 opened[span] = Half(kind, event["seq"], None if parent == ROOT else parent, at_us)
 
+    def _count_redacted(self, line: bytes) -> None:
+        """Count what was redacted, by rule: a value that is referred to was redacted once."""
+        if b'"kind":"run.finished"' in line[:200]:
+            return  # which sums it up
+        for rule in (*_REDACTED.findall(line), *_REDACTED_TEXT.findall(line)):
+            name = rule.decode()
+            self.redacted[name] = self.redacted.get(name, 0) + 1
+
     def take_span(
         self,
         span: str,
@@ -115,7 +115,6 @@ class Standing:
         digests = digest if before is None else before.digests
         if digest not in digests:
             digests = f"{digests} {digest}"
-        parent = self.names.setdefault(parent, parent) if parent is not None else None
         answer = told.get("answer")
         self.spans[span] = Known(digests, opens, *seqs, parent, times[0], times[1], answer, told.get("same_as"))
         self._relate(span, opens, parent, told)

@@ -42,8 +42,9 @@ class RunWriter:
         self._cuts = ledger.cuts
         self._recent: OrderedDict[int, bytes] = OrderedDict()  # data of the last lines, by where they begin
 
-    def resume(self, first: envelope.Event) -> None:
-        """Go on in a run that has a first event."""
+    def resume(self, first: envelope.Event, redacted: dict[str, int]) -> None:
+        """Go on in a run that has a first event, and in which something was redacted already."""
+        self.redacted = dict(redacted)
         self.base_us = parse_utc(first.time) - first.elapsed_us
 
     @contextmanager

@@ -229,7 +229,7 @@ def _timeline(found: Run, args: argparse.Namespace, out: Output) -> int:
             if children := started_by(found):
                 out.styled("\n", ("started", "bold"), ", each a run of its own")
                 print_started(found, children, "show", args.store, out)
-            _print_end(found, summary, status, resolve, out)
+            _print_end(found, summary, status, resolve, args.store, out)
             _print_next(found, args, _next(found, name_of(found, given), summary, status, ready), out)
         else:
             out.print(f"{found.id} has no events.")
@@ -298,7 +298,7 @@ def _print_rows(rows: list[Row], status: str, summary: Summary, limit: int, out:
         print_row(row, status, out, lanes=lanes, seq_width=seq_width, open_us=open_us)
 
 
-def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Output) -> None:
+def _print_end(found: Run, summary: Summary, status: str, resolve: Any, store: str | None, out: Output) -> None:
     out.print()
     sign, style = symbol(status, out)
     flying = f"; in flight: {in_flight_text(summary)}" if summary.in_flight else ""
@@ -308,7 +308,7 @@ def _print_end(found: Run, summary: Summary, status: str, resolve: Any, out: Out
     elif status == "crashed":
         out.wrapped([(f"{sign} crashed", style), " "], f"without an end{flying}")
     else:
-        out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}")
+        out.styled((f"{sign} running", style), f"; follow it with  playhead tail {found.id}{store_option(store)}")
     print_error(resolve(summary.error), out)
     if summary.last_words:
         out.wrapped(["  "], f"stderr: … {one_line(summary.last_words)}", "red")

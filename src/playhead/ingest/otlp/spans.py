@@ -16,6 +16,7 @@ from playhead.ingest.otlp import contents
 from playhead.ingest.otlp.contents import NOT_JSON
 from playhead.ingest.otlp.conventions import NUMBERED_BEGIN
 
+Spread = dict[str, dict[str, dict[str, Any]]]
 Repeated = list[list[Any]]  # [name, value] of attributes whose name came again later: the last one counts
 
 
@@ -65,6 +66,24 @@ class _Record(msgspec.Struct, eq=False, kw_only=True, gc=False):
     unknown: dict[str, Any] = {}  # fields of a JSON body that this Playhead does not know
     emitter: Emitter = msgspec.field(default_factory=lambda: NOBODY)
     texts: dict[str, Any] = {}  # attributes that are texts of JSON, read once
+    spread: Spread | None = None  # what `numbered` found, once somebody asked
+
+    def numbered(self) -> Spread:
+        """Return the attributes that are lists spread over numbered names: by what they begin with, and by number."""
+        if self.spread is None:
+            self.spread = {}
+            for name, value in self.attributes.items():
+                if name.startswith(NUMBERED_BEGIN) and (parts := _parts(name)) is not None:
+                    begin, number, rest = parts
+                    items = self.spread.get(begin)
+                    if items is None:
+                        items = self.spread[begin] = {}
+                    item = items.get(number)
+                    if item is None:
+                        items[number] = {rest: value}
+                    else:
+                        item[rest] = value
+        return self.spread
 
     def value(self, name: str) -> Any:
         """Return an attribute, and of a text of JSON the object or array that it is."""
@@ -84,11 +103,10 @@ class _Record(msgspec.Struct, eq=False, kw_only=True, gc=False):
     def _keep_common(self, out: dict[str, Any]) -> None:
         plain: dict[str, Any] = {}
         formed: dict[str, Any] = {}
-        spread: dict[str, dict[str, dict[str, Any]]] = {}  # by what they begin with, and by their number
+        spread = self.numbered()
         texts = self.texts
         for name, value in self.attributes.items():
-            if name.startswith(NUMBERED_BEGIN) and (parts := _parts(name)) is not None:
-                spread.setdefault(parts[0], {}).setdefault(parts[1], {})[parts[2]] = value
+            if spread and name.startswith(NUMBERED_BEGIN) and _parts(name) is not None:
                 continue
             if type(value) is str and value[:1] in ("{", "["):
                 read = texts.get(name) or self.read(name, value)

@@ -99,6 +99,8 @@ class Told:
 
     def numbered(self, meaning: str) -> list[Any]:
         """Return the items that are spread over numbered attributes, in order."""
+        if (simple := self._simple(meaning)) is not None:
+            return simple
         root: dict[str, Any] = {}
         for name in self.numbered_names:
             for begin in NUMBERED_BEGIN:
@@ -107,6 +109,27 @@ class Told:
                     break
         found = _listed(root)
         return found if type(found) is list else []
+
+    def _simple(self, meaning: str) -> list[Any] | None:
+        """Return items none of which has anything inside, as most have; None for any others."""
+        spread = self.span.numbered()
+        begins = [begin for begin in spread if NUMBERED[begin] == meaning]
+        if len(begins) != 1:
+            return None
+        items = spread[begins[0]]
+        found = []
+        for number in range(len(items)):
+            item = items.get(str(number))
+            if item is None:
+                return None
+            made = {}
+            for name, value in item.items():
+                bare = name.removeprefix("message.")
+                if "." in bare or value is None or len(bare) == len(name):
+                    return None
+                made[bare] = value
+            found.append(made)
+        return found
 
 
 def _in_order(log: LogRecord) -> tuple[int, int, str]:

@@ -15,7 +15,7 @@ from playhead._api.packing import pack_run
 from playhead._api.receiving.sealed import check_free
 from playhead._clock import utc_text
 from playhead._ids import is_run_id, new_run_id
-from playhead.errors import PlayheadError
+from playhead.errors import PlayheadError, UsageError
 from playhead.server import paging
 from playhead.server.answering import Answer, Streamed, answered
 from playhead.server.asking import Ask
@@ -28,6 +28,7 @@ from playhead.store.registry.cassettes import StoredCassette
 
 ZIP = "application/vnd.playhead.cassette"
 _TAKES = (ZIP, "application/zip", "application/x-ndjson", "application/octet-stream")
+_UNFINISHED = '`"unfinished": true` keeps what there is; POST /api/runs/{run}/finish ends a run that came from outside.'
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=_limits.NAME_CHARACTERS_MAX)]
 
 
@@ -45,14 +46,22 @@ def make_cassette(ask: Ask) -> Answer:
     """Make a cassette of a run: an immutable snapshot, pinned to the head that the run has now.
 
     The run is verified first. What is kept lies in the database of the server, which itself refuses any change to it,
-    and its digest is checked before it is used. A run without an end is refused with 422, unless `unfinished` says
-    otherwise. The answer is as that of GET /api/cassettes/{id}.
+    and its digest is checked before it is used. A run of spans whose root has ended is ended by this, without waiting
+    until it is quiet. A run without an end is refused with 422, unless `unfinished` says otherwise. The answer is as
+    that of GET /api/cassettes/{id}.
     """
     body: CassetteBody = ask.json()
     run = run_of(ask.project, body.run_id)
+    if not body.unfinished:
+        ask.project.intake.end_if_over(run.id)
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         path = Path(folder) / f"{run.id}{form.ZIP}"
-        pack_run(run, path, unfinished=body.unfinished)
+        try:
+            pack_run(run, path, unfinished=body.unfinished)
+        except UsageError as problem:
+            if isinstance(problem.detail, dict) and "unfinished" in problem.detail:
+                problem.hint = _UNFINISHED
+            raise
         kept = ask.project.shelf.add(path, name=body.name or run.name or run.id, by=_by(ask))
     document = told(kept)
     return answered(document, status=201, headers={"location": f"/api/cassettes/{document['id']}"})

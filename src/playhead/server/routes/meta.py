@@ -78,4 +78,4 @@ def front(ask: Ask) -> Answer:
     """Show where to go on."""
     from playhead.server.pages import front_page
 
-    return front_page(ask.server.access.demanded())
+    return front_page(ask.server.access.demanded(), ask.base)

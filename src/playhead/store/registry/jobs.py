@@ -138,6 +138,11 @@ class Jobs:
         now = self._now()
         return self._change("lease_us = ?", (_end(now, lease_s),), id, worker, now)
 
+    def release(self, id: str, worker: str) -> bool:
+        """Give a job back undone: the next one takes it at once, and this attempt does not count."""
+        change = "status = 'queued', worker = NULL, lease_us = NULL, started_us = NULL, attempts = attempts - 1"
+        return self._change(change, (), id, worker, self._now())
+
     def progress(self, id: str, worker: str, done: int, total: int | None) -> bool:
         """Say how far a job is; False as for `renew`."""
         return self._change("done = ?, total = ?", (done, total), id, worker, self._now())
