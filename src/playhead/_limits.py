@@ -150,6 +150,7 @@ REMOTE_PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 REMOTE_LINES_BYTES_MAX: Final = 256 * 1024 * 1024  # of timelines that are kept, since most questions read them again
 REMOTE_LINES_KEPT_S: Final = 30.0  # until what is read from its beginning again is asked for anew
 REMOTE_TAIL_INTERVAL_S: Final = 0.5  # between two looks at a timeline that is followed on a server
+HEALTH_PROBE_BYTES: Final = 64 * 1024  # written, and gone again, each time that somebody asks if all is well
 JOB_POLL_S: Final = 0.25  # between two looks for a job
 JOB_LEASE_S: Final = 30.0  # after which a job of a worker that says nothing is done by another
 

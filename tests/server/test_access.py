@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -240,6 +241,23 @@ def test_a_server_whose_keys_are_taken_away_lets_nobody_in(store: Path) -> None:
         for asking in (server.client(), server.client(token)):
             assert asking.get("/api/runs").status == 503
             assert asking.get("/health").status == 503
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk to be had that is full")
+def test_a_disk_that_is_full_is_said_when_somebody_asks_if_all_is_well(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playhead.server import projects
+
+    kept = projects.Projects(store)
+    kept.get(projects.DEFAULT)
+    assert kept.problems() == []
+    assert list(store.glob("tmp*")) == []
+    full = Path("/dev/full")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: full.open("wb"))
+    (told,) = kept.problems()
+    assert "No space left" in told
+    kept.close()
 
 
 # How much is asked.

@@ -137,6 +137,28 @@ def test_what_a_run_is_said_to_be_is_as_it_stands_now_and_as_the_command_line_ha
     }
 
 
+def test_a_session_that_is_named_too_late_is_not_taken_for_the_run_of_its_trace(store: Path) -> None:
+    def turn(name: str) -> dict[str, Any]:
+        return span(trace_id(name), span_id(name), None, name, **{"session.id": "too late"})
+
+    with Server(store, "--quiet", "0.3") as server:
+        client = server.client()
+        _send(client, span(trace_id("turn 1"), span_id("inner"), span_id("turn 1"), "inner"))
+        _send(client, turn("turn 1"))  # its trace has a run already, and stays whole
+        _send(client, turn("turn 2"))
+        server.stop()
+        server.start()
+        client = server.client()
+        _send(client, turn("turn 3"))
+        _send(client, turn("turn 1"), turn("turn 2"))  # as an exporter does that was not answered
+        runs = {run["external_id"]: run["id"] for run in client.found("/api/runs")["runs"]}
+        assert runs.keys() == {trace_id("turn 1"), "too late"}
+        assert client.found("/api/runs/too%20late")["run"]["id"] == runs["too late"]
+        spans = {id: sum("otlp" in event["data"] for event in _lines(client, id)) for id in runs.values()}
+        assert spans == {runs[trace_id("turn 1")]: 2, runs["too late"]: 2}
+        assert client.found(f"/api/runs/{trace_id('turn 3')}")["run"]["id"] == runs["too late"]
+
+
 def test_what_comes_after_the_end_opens_the_run_again(client: Client) -> None:
     trace = trace_id("late")
     _send(client, span(trace, span_id("late")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -129,10 +129,8 @@ class Projects:
         """Say what keeps the server from its work; nothing where nothing does."""
         found = []
         try:
-            descriptor = os.open(self.root, os.O_RDONLY)
-            os.close(descriptor)
-            if not os.access(self.root, os.W_OK):
-                found.append(f"{self.root} cannot be written")
+            if (refused := _refused(self.root)) is not None:
+                found.append(f"{self.root} cannot be written: {refused}")
             Keys(self.registry).any()
             for project in self.known():
                 project.index.query("SELECT 1")
@@ -154,3 +152,14 @@ class Projects:
                     logger.error("project %s could not be closed in order: %s", project.name, problem)
             self._open.clear()
             self.registry.close()
+
+
+def _refused(folder: Path) -> str | None:
+    """Say why nothing can be written into a folder: a disk may be full, or read-only, whatever the permissions say."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:  # all of it or an error, also where the disk takes a part
+            probe.write(bytes(_limits.HEALTH_PROBE_BYTES))
+            probe.flush()
+    except OSError as problem:
+        return problem.strerror or type(problem).__name__
+    return None

@@ -184,31 +184,33 @@ class Intake:
     def _run_of(self, batch: _Batch) -> OpenRun:
         group = batch.group
         # A trace stays whole, whatever more of its spans say, unless they name their run themselves.
-        names = list(filter(None, [None if group.rule == "run_id" else batch.trace, group.id]))
-        for name in names:
-            id = self._named.get(name)
-            if id is not None and (one := self._open.get(id) or self._reopened(id)) is not None:
+        names = dict.fromkeys(filter(None, [None if group.rule == "run_id" else batch.trace, group.id]))
+        for by in names:
+            if (one := self._found(by)) is not None:
                 break
         else:
-            one = self._found(names) or self._begun(batch)
+            one, by = self._begun(batch), group.id
         self._open.move_to_end(one.id)
-        for name in names:
+        for name in names if by == group.id else [by]:  # a session that is named too late is not that of this run
             self._named[name] = one.id
             self._named.move_to_end(name)
         while len(self._named) > _limits.RUN_NAMES_KEPT_MAX:
             self._named.popitem(last=False)
         return one
 
-    def _found(self, names: Iterable[str]) -> OpenRun | None:
-        """Find a run of an earlier process, or one that was let go of long ago."""
+    def _found(self, name: str) -> OpenRun | None:
+        """Find the run of a trace or a session: one that is open, of an earlier process, or let go of long ago."""
+        id = self._named.get(name)
+        if id is not None and (one := self._open.get(id) or self._reopened(id)) is not None:
+            return one
         if not self._is_caught_up:  # what an earlier process wrote last is in no index yet
             self._index().catch_up()
             self._is_caught_up = True
-        for name in names:
-            rows = self._index().peek(_FIND, (name,))
-            if rows and (one := self._reopened(str(rows[0][0]))) is not None:
-                return one
-        return None
+        rows = self._index().peek(_FIND, (name,))
+        if not rows:
+            return None
+        id = str(rows[0][0])
+        return self._open.get(id) or self._reopened(id)
 
     def _begun(self, batch: _Batch) -> OpenRun:
         group = batch.group
