@@ -81,18 +81,26 @@ def is_written(store: Any, run: str) -> bool:
 
 
 def held_among(run_dirs: Iterable[Path]) -> set[Path]:
-    """Return those that any writer holds: as `is_held`, with one wait for all of them."""
+    """Return those that any writer holds, with one wait for all of them.
+
+    Each is asked twice, because the first refusal may come from another reader's probe.
+    """
     seem = [run_dir for run_dir in run_dirs if _seems_held(run_dir)]
-    if not seem or sys.platform == "win32":
-        return set(seem)
+    certain = {run_dir for run_dir in seem if sys.platform == "win32" or _is_vouched(run_dir)}
+    if len(certain) == len(seem):
+        return certain
     _sleep(_PROBE_S)
-    return {run_dir for run_dir in seem if _seems_held(run_dir)}
+    return {run_dir for run_dir in seem if run_dir in certain or _seems_held(run_dir)}
+
+
+def _is_vouched(run_dir: Path) -> bool:
+    return (os.getpid(), os.fspath(run_dir)) in _vouched
 
 
 def _seems_held(run_dir: Path) -> bool:
     if sys.platform == "win32":
         return run_dir.is_dir()
-    if (os.getpid(), os.fspath(run_dir)) in _vouched:
+    if _is_vouched(run_dir):
         return True
     try:
         fd = os.open(run_dir, FOLDER | CLOEXEC)
@@ -115,25 +123,4 @@ def is_held(run_dir: Path) -> bool:
     A directory that is gone, or that cannot be opened or locked, is held by nobody: `hold` fails there as well. On
     Windows nobody can tell, and a run that is recorded from WSL may be there: it counts as held.
     """
-    if sys.platform == "win32":
-        return run_dir.is_dir()
-    if (os.getpid(), os.fspath(run_dir)) in _vouched:
-        return True
-    try:
-        fd = os.open(run_dir, FOLDER | CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Twice, because the first refusal may come from another reader's probe.
-        for last in (False, True):
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return False
-            except BlockingIOError:
-                if not last:
-                    _sleep(_PROBE_S)
-            except OSError:
-                return False
-        return True
-    finally:
-        os.close(fd)
+    return bool(held_among([run_dir]))
