@@ -160,6 +160,8 @@ def test_pages_of_cassettes_and_jobs_have_each_once(client: Client, made: dict[s
     for _ in range(3):
         client.post(f"/api/cassettes/{made['id']}/replay", {})
         _cassette(client, made["run_id"])
+    for name in ("one more", "and one"):
+        _run(client, name)
     for sort in ("cassettes", "jobs", "runs"):
         seen: list[str] = []
         cursor = None
