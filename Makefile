@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): pyproject.toml hatch_build.py src/playhead/event/_speed.c src/playhead/capture/_hooks.c src/playhead/store/_forking.c scripts/setup
+$(STAMP): pyproject.toml hatch_build.py src/playhead/event/_speed.c src/playhead/capture/_hooks.c src/playhead/store/_forking.c src/playhead/ingest/otlp/_read.c scripts/setup
 	@scripts/setup $(VENV)
 
 demo: $(STAMP)  ## record a real agent run without an API key, show it, play it back, verify it

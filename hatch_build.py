@@ -8,7 +8,12 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_COMPILED = ("playhead/event/_speed", "playhead/capture/_hooks", "playhead/store/_forking")
+_COMPILED = (
+    "playhead/event/_speed",
+    "playhead/capture/_hooks",
+    "playhead/store/_forking",
+    "playhead/ingest/otlp/_read",
+)
 
 
 class CompileSpeed(BuildHookInterface):

@@ -161,6 +161,8 @@ OTLP_EVENTS_MAX: Final = 10_000  # events, and as many links, of one span; with 
 OTLP_DEPTH_MAX: Final = 64  # lists and maps within each other in one value; a map with a `$` key counts three times
 OTLP_JSON_DEPTH_MAX: Final = 30  # in the text of an attribute that is kept as a value; a deeper one stays text
 OTLP_NAMES_KEPT_MAX: Final = 8192  # numbered names of attributes that are remembered with their parts
+OTLP_EMITTERS_KEPT_MAX: Final = 128  # who sends spans, remembered as read: an exporter says the same in each request
+OTLP_EMITTER_KEPT_BYTES_MAX: Final = 8192  # of one of these; what is longer is read each time
 OTLP_PROBLEMS_MAX: Final = 20  # reasons for rejecting that an answer names; all that was rejected is counted
 OTLP_REPR_CHARACTERS_MAX: Final = 20_000  # of a text that looks like a value of Python, and is read as one
 

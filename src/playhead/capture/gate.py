@@ -33,15 +33,17 @@ Shaped = tuple[bytes, Any, list[tuple[str, bytes]], News | None, list[float], bo
 class Gate:
     """Turn what an agent hands over into bytes that may be stored."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, *, watches: bool = True) -> None:
         self.redactor = redactor
+        self._watches = watches  # the variables at each event; else whoever uses this looks at them when it is time
         self._keys = Keys(redactor.is_secret_field)
         self._note_variables()
 
     def shape(self, fields: dict[str, Any], held: Held) -> Shaped:
         """Make an event's data plain, redact it, and replace what this run already holds."""
         redactor = self.redactor
-        self.look_at_variables()
+        if self._watches:
+            self.look_at_variables()
         if held.generation != redactor.generation:
             held.forget()  # what was written before a new secret became known must not be referred to
             held.generation = redactor.generation
@@ -84,15 +86,20 @@ class Gate:
         return encoded, value, plainer.blobs, news, plainer.floats, plainer.unusual_keys, counts, cut
 
     def _quick(self, fields: dict[str, Any], held: Held, survey: Callable[..., speed.Surveyed | None]) -> Shaped | None:
-        """Shape an event that is plain, all new and without suspicion, as most are; None where it is not."""
+        """Shape an event that is plain, of a usual size and without suspicion, as most are; None where it is not."""
         seen = survey(fields, self._keys.usual, _MIN, _EXACT, SURVEYED_MAX, _limits.DEPTH_MAX)
         if seen is None or seen[4]:
             return None
         try:
             new = held.encode_new(fields, seen[0], seen[1], seen[2])
+            if new is None:
+                plainer = Plainer.surveyed_as(seen)
+                new = held.encode_again(fields, plainer)
+                if plainer.blobs:
+                    return None
         except (TypeError, UnicodeEncodeError):  # lone surrogates
             return None
-        if new is None or self.redactor.suspicious_text(new[0]):
+        if self.redactor.suspicious_text(new[0]):
             return None
         return new[0], fields, [], new[1], seen[3], False, {}, False
 

@@ -650,12 +650,79 @@ sizes(PyObject *module, PyObject *args)
     return big;
 }
 
+/* Note what stands within one value, and where; -1 with an error set. `where` is a chain of (what that is in, name or number)
+ * that ends with None. */
+static int
+place_in(PyObject *node, PyObject *where, Py_ssize_t min, Py_ssize_t room, PyObject *texts, PyObject *arrays, PyObject *objects)
+{
+    int is_dict = PyDict_CheckExact(node);
+    PyObject *to = is_dict ? objects : arrays;
+    if (where != Py_None || !is_dict) {
+        PyObject *pair = PyTuple_Pack(2, node, where);
+        int failed = pair == NULL || PyList_Append(to, pair) < 0;
+        Py_XDECREF(pair);
+        if (failed) {
+            return -1;
+        }
+    }
+    PyObject *key = NULL, *item;
+    Py_ssize_t position = 0, i = 0, count = is_dict ? 0 : PyList_GET_SIZE(node);
+    while (is_dict ? PyDict_Next(node, &position, &key, &item) : i < count) {
+        if (!is_dict) {
+            item = PyList_GET_ITEM(node, i);
+            i++;
+        }
+        int is_text = PyUnicode_CheckExact(item);
+        if (is_text ? PyUnicode_GET_LENGTH(item) <= min : !(PyDict_CheckExact(item) || PyList_CheckExact(item)) || room == 0) {
+            continue;
+        }
+        PyObject *part = is_dict ? Py_NewRef(key) : PyLong_FromSsize_t(i - 1);
+        PyObject *here = part == NULL ? NULL : PyTuple_Pack(2, where, part);
+        Py_XDECREF(part);
+        int failed = here == NULL;
+        if (!failed && is_text) {
+            PyObject *pair = PyTuple_Pack(2, item, here);
+            failed = pair == NULL || PyList_Append(texts, pair) < 0;
+            Py_XDECREF(pair);
+        }
+        else if (!failed) {
+            failed = place_in(item, here, min, room - 1, texts, arrays, objects) < 0;
+        }
+        Py_XDECREF(here);
+        if (failed) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* places(value, min, depth_max) -> (texts, arrays, objects), each with where it stands: the texts over `min`, all arrays, and all
+ * objects but the value itself. */
+static PyObject *
+places(PyObject *module, PyObject *args)
+{
+    PyObject *value;
+    Py_ssize_t min, depth_max;
+    if (!PyArg_ParseTuple(args, "O!nn", &PyDict_Type, &value, &min, &depth_max)) {
+        return NULL;
+    }
+    PyObject *texts = PyList_New(0), *arrays = PyList_New(0), *objects = PyList_New(0), *found = NULL;
+    if (texts != NULL && arrays != NULL && objects != NULL && place_in(value, Py_None, min, depth_max, texts, arrays, objects) == 0) {
+        found = PyTuple_Pack(3, texts, arrays, objects);
+    }
+    Py_XDECREF(texts);
+    Py_XDECREF(arrays);
+    Py_XDECREF(objects);
+    return found;
+}
+
 static PyMethodDef methods[] = {
     {"find_runs", find_runs, METH_VARARGS, "Find the long runs of marked bytes."},
     {"names_secret", (PyCFunction)(void (*)(void))names_secret, METH_FASTCALL, "Say whether a word names a secret that follows it."},
     {"text_key", text_key, METH_O, "Make a key for a long text."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
     {"sizes", sizes, METH_VARARGS, "Measure the large containers of a plain value."},
+    {"places", places, METH_VARARGS, "Say where in a value its long texts, its arrays and its objects stand."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -91,6 +91,15 @@ class Plainer:
         if careful:
             self.careful = True
 
+    @classmethod
+    def surveyed_as(cls, seen: speed.Surveyed) -> Plainer:
+        """Return one that knows what the compiled walk has found in a value with nothing unusual."""
+        plainer = cls()
+        plainer.long, plainer.lists, dense, plainer.floats, _ = seen
+        plainer.dense = {id(node): node for node in dense}
+        plainer.surveyed = True
+        return plainer
+
     def value(self, value: Any) -> Any:
         """Return the plain form: the value itself where nothing had to change."""
         if type(value) is dict and not self.marked and not self.careful:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from playhead import _limits
+from playhead.event import speed
 from playhead.event.plain import Mark
 from playhead.event.plainer import Plainer
 from playhead.event.survey import TextKey, first_text, text_key
@@ -31,7 +32,7 @@ def _as_encoded(value: Any, encoded: bytes) -> Any:
 _HEAD = 96  # first bytes of an array's first item, by which one that it may extend is found
 _BRANCHES = 4  # arrays with the same first bytes that are remembered: sub-agents, edited histories
 _FEW, _SMALL = 8, 64  # an array of a few items, the first of them small, is measured before it is remembered
-_COMMA, _BRACKET = b",]"
+_COMMA, _BRACKET, _BRACE = b",]{"
 
 Where = tuple[Any, "str | int"] | None  # a JSON pointer, as a chain: (parent, last part)
 Place = tuple[int, Where]
@@ -66,8 +67,9 @@ class Held:
     alike. A seq, a number from 0 on, is known by the offset of its line.
     """
 
-    __slots__ = ("_read_data", "generation", "headers", "held_bytes", "known")
+    __slots__ = ("_read_data", "dense", "generation", "headers", "held_bytes", "known")
     known: Known
+    dense: set[int]  # the lines of which an object is known whose place is not
     headers: dict[Any, tuple[int, list[bytes]]]  # by what they are: the line that holds such pairs, encoded
     held_bytes: int
 
@@ -79,6 +81,7 @@ class Held:
     def forget(self) -> None:
         """Start anew; what comes again is then written in full once more."""
         self.known = {}
+        self.dense = set()
         self.headers = {}
         self.held_bytes = 0
 
@@ -91,6 +94,10 @@ class Held:
             new = self.encode_new(value, plainer.long, plainer.lists, plainer.dense.values())
             if new is not None:
                 return new
+        return self.encode_again(value, plainer)
+
+    def encode_again(self, value: Any, plainer: Plainer) -> tuple[bytes, Placed]:
+        """Encode a value of which something was held before, or is too large."""
         plainer.measure(value)
         news = Placed([], [])
         if id(value) in plainer.big:
@@ -127,6 +134,8 @@ class Held:
         if isinstance(news, list):
             for content in news:
                 known[content] = seq
+                if type(content) is bytes and content[0] == _BRACE:
+                    self.dense.add(seq)
             known[seq] = offset
             self.held_bytes += size
         else:
@@ -257,26 +266,29 @@ class Held:
         offset = self.known.get(seq)
         if offset is None:
             return  # another thread has forgotten everything meanwhile
-        todo: list[tuple[Any, Where]] = [(self._read_data(offset), None)]
-        while todo:
-            node, where = todo.pop()
-            kind = type(node)
-            if kind is str:
-                if len(node) > _MIN:
-                    _add_text(self.known, node, (seq, where))
-            elif kind is dict:
-                if where is not None and self.known.get(encoded := dumps(node)) == seq:
-                    self.known[encoded] = (seq, where)
-                todo.extend((item, (where, key)) for key, item in node.items())
-            elif kind is list and node:
-                branches = self.known.get(head := _head(node))
-                if branches is None or branches == seq:
-                    branches = []
-                if type(branches) is list and len(branches) < _BRANCHES:
-                    array = _Array(dumps(node)[:-1], len(node), seq, where)
-                    if array not in branches:
-                        self.known[head] = [*branches, array]
-                todo.extend((item, (where, position)) for position, item in enumerate(node))
+        data = self._read_data(offset)
+        if type(data) is not dict:
+            return  # the line cannot be read any more: what it holds is written in full once more
+        texts, arrays, objects = (speed.places or _places)(data, _MIN, _limits.DEPTH_MAX)
+        known = self.known
+        for text, where in reversed(texts):  # of one that stands there twice, the first place counts
+            _add_text(known, text, (seq, where))
+        if seq in self.dense:  # else no object of this line is known: none need be encoded to find out
+            for node, where in reversed(objects):
+                if known.get(encoded := dumps(node)) == seq:
+                    known[encoded] = (seq, where)
+        for array, where in reversed(arrays):
+            if array:
+                self._place_array(array, seq, where)
+
+    def _place_array(self, array: list[Any], seq: int, where: Where) -> None:
+        branches = self.known.get(head := _head(array))
+        if branches is None or branches == seq:
+            branches = []
+        if type(branches) is list and len(branches) < _BRANCHES:
+            found = _Array(dumps(array)[:-1], len(array), seq, where)
+            if found not in branches:
+                self.known[head] = [*branches, found]
 
     def _text(self, value: str, where: Where, plainer: Plainer, news: Placed) -> Any:
         if (place := self._text_place(value)) is not None:
@@ -289,6 +301,28 @@ class Held:
     def _spill_if_large(self, value: Any, plainer: Plainer) -> Any:
         encoded = dumps(value)
         return plainer.spill(encoded, "json") if len(encoded) > _MAX else value
+
+
+def _places(value: dict[str, Any], least: int, depth_max: int) -> speed.Placed:
+    """Do what the compiled part does: say where in a value its long texts, its arrays and its objects stand."""
+    texts: list[tuple[str, Any]] = []
+    arrays: list[tuple[list[Any], Any]] = []
+    objects: list[tuple[dict[str, Any], Any]] = []
+
+    def look(node: Any, where: Where, depth: int) -> None:
+        if type(node) is list:
+            arrays.append((node, where))
+        elif where is not None:
+            objects.append((node, where))
+        for part, item in node.items() if type(node) is dict else enumerate(node):
+            kind = type(item)
+            if kind is str and len(item) > least:
+                texts.append((item, (where, part)))
+            elif (kind is dict or kind is list) and depth < depth_max:
+                look(item, (where, part), depth + 1)
+
+    look(value, None, 0)
+    return texts, arrays, objects
 
 
 def _add_text(known: Known, text: str, place: Place) -> None:

@@ -18,6 +18,8 @@ names_secret: Callable[[bytes, tuple[bytes, ...], bool], bool] | None = None
 text_key: Callable[[str], int] | None = None
 survey: Callable[[dict[Any, Any], set[str], int, int, int, int], Surveyed | None] | None = None
 sizes: Callable[[dict[Any, Any], int, int], dict[int, int]] | None = None
+Placed = tuple[list[tuple[str, Any]], list[tuple[list[Any], Any]], list[tuple[dict[str, Any], Any]]]
+places: Callable[[dict[str, Any], int, int], Placed] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
     try:
@@ -29,3 +31,4 @@ if os.environ.get("PLAYHEAD_PURE") != "1":
         find_runs, survey, text_key = compiled.find_runs, compiled.survey, compiled.text_key
         sizes = getattr(compiled, "sizes", None)  # missing where the build is an older one
         names_secret = getattr(compiled, "names_secret", None)
+        places = getattr(compiled, "places", None)

@@ -63,7 +63,7 @@ class Intake:
     ) -> None:
         self.store = BatchStore(root)
         self._index = index
-        self._gate = Gate(shared_redactor(settings))
+        self._gate = Gate(shared_redactor(settings), watches=False)
         self._quiet_s = quiet_s
         self._runs_max = runs_max
         self._clock = clock or SystemClock()
@@ -78,6 +78,7 @@ class Intake:
 
     def take(self, spans: Sequence[Span] = (), logs: Sequence[LogRecord] = ()) -> list[str]:
         """Write what is new, and return the runs that it belongs to; on return all of it survives a power loss."""
+        self._gate.look_at_variables()
         with self._lock:
             touched, problem = self._take(self._batches(spans, logs))
         if touched:

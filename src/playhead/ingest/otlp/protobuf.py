@@ -1,17 +1,19 @@
 """Read OTLP in protobuf.
 
-Reading is where most of the time goes, so the usual is done in the loop itself: a text is taken without asking which
-kind of value it is. A body that protobuf refuses may have one bad span among good ones: then it is taken apart.
+Usual spans are read by the compiled part (`_read.c`), where there is one; the library reads the others, and what is around
+them. A body that protobuf refuses may have one bad span among good ones: then it is taken apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 from playhead import _limits
 from playhead.errors import BadBody
+from playhead.ingest.otlp import compiled
 from playhead.ingest.otlp.received import TOO_MANY, Received, Rejected, check, check_count, parent_of
 from playhead.ingest.otlp.spans import Emitter, LogRecord, Repeated, Span
 
@@ -28,14 +30,15 @@ def read_traces(body: bytes) -> Received:
     except ImportError:
         raise BadBody("protobuf cannot be read here", hint=_INSTALL) from None
     received = Received()
+    groups = None if compiled.read_spans is None else compiled.read_spans(body, _ATTRIBUTES_MAX)
+    if groups is not None:
+        for emitter, spans in _by_emitter(groups, received):
+            _add_usual(received, spans, emitter, SpanMessage)
+        return received
     whole = _parsed(ExportTraceServiceRequest, body)
     if whole is None:
         for emitter, data in _apart(body, received):
-            message = _parsed(SpanMessage, data)
-            if message is None:
-                received.reject("a span is damaged: a text that is no UTF-8, or values too deep within each other")
-            else:
-                _add(received, received.spans, [message], emitter, _span)
+            _add_one(received, data, emitter, SpanMessage)
         return received
     for of_resource in whole.resource_spans:
         for of_scope in of_resource.scope_spans:
@@ -66,6 +69,56 @@ def read_logs(body: bytes) -> Received:
             emitter = _emitter(received, of_resource, of_scope)
             _add(received, received.logs, of_scope.log_records, emitter, _log)
     return received
+
+
+def _by_emitter(groups: Sequence[Any], received: Received) -> Iterator[tuple[Emitter | None, Sequence[Any]]]:
+    """Yield the spans of each emitter, as the compiled part has found them."""
+    for resource, resource_url, scopes in groups:
+        for scope, scope_url, spans in scopes:
+            of_bytes = (resource, resource_url, scope, scope_url)
+            small = sum(map(len, of_bytes)) <= _limits.OTLP_EMITTER_KEPT_BYTES_MAX
+            emitter = _known_emitter(*of_bytes) if small else _known_emitter.__wrapped__(*of_bytes)
+            yield None if emitter is None else received.emitters.setdefault(emitter, emitter), spans
+
+
+@lru_cache(maxsize=_limits.OTLP_EMITTERS_KEPT_MAX)
+def _known_emitter(resource: bytes, resource_url: bytes, scope: bytes, scope_url: bytes) -> Emitter | None:
+    """Return an emitter; an exporter sends the same bytes with each request."""
+    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+    from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+    about, by = _parsed(Resource, resource), _parsed(InstrumentationScope, scope)
+    if about is None or by is None:
+        return None
+    urls = [url.decode("utf-8", "replace") for url in (resource_url, scope_url)]
+    of_resource = SimpleNamespace(resource=about, schema_url=urls[0])
+    return _emitter(Received(), of_resource, SimpleNamespace(scope=by, schema_url=urls[1]))
+
+
+def _add_usual(received: Received, spans: Sequence[Any], emitter: Emitter | None, kind: Any) -> None:
+    """Add spans as the compiled part has read them; those that it has not are bytes."""
+    room = _limits.OTLP_SPANS_MAX - len(received.spans)
+    for read in spans:
+        if emitter is None or room <= 0 or type(read) is bytes:
+            _add_one(received, read, emitter, kind)
+        else:
+            trace, span, parent, name, role, start_ns, end_ns, attributes, flags, code, message = read
+            received.spans.append(
+                Span(
+                    trace=trace, span=span, parent=parent, name=name, kind=role, start_ns=start_ns, end_ns=end_ns,
+                    attributes=attributes, flags=flags, status_code=code, status_message=message, emitter=emitter,
+                )
+            )  # fmt: skip
+            room -= 1
+
+
+def _add_one(received: Received, read: Any, emitter: Emitter | None, kind: Any) -> None:
+    """Add one span, of its bytes; or say why one is not taken, also of one that was read."""
+    message = _parsed(kind, read) if type(read) is bytes else SimpleNamespace(name=read[3])
+    if message is None:
+        received.reject("a span is damaged: a text that is no UTF-8, or values too deep within each other")
+    else:
+        _add(received, received.spans, [message], emitter, _span)
 
 
 def _parsed(kind: Any, data: bytes) -> Any:
