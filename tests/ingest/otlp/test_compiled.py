@@ -6,13 +6,13 @@ import random
 from typing import Any
 
 import pytest
+from bench.peers.load import Load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from tests.shared_data import shared
 
-from bench.peers.load import Load
 from playhead.errors import BadBody
 from playhead.ingest.otlp import compiled
 from playhead.ingest.otlp.protobuf import read_traces
@@ -131,7 +131,8 @@ def test_most_spans_are_usual() -> None:
     groups = compiled.read_spans(one.body, 1000)
     assert groups is not None
     spans = [span for _, _, scopes in groups for _, _, spans in scopes for span in spans]
-    assert len(spans) == 100 and all(type(span) is tuple for span in spans)
+    assert len(spans) == 100
+    assert all(type(span) is tuple for span in spans)
 
 
 def test_short_texts_are_one_object_and_long_ones_are_not_kept() -> None:

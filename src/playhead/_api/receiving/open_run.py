@@ -247,7 +247,10 @@ class OpenRun:
 
         `told` is what it is by itself, `written` what it is written as.
         """
-        kept = span.kept()
+        told_lists = repeated.told_lists(span.items, written.asked, written.answered) if span.items else {}
+        kept = span.kept(without=told_lists)
+        if told_lists:
+            kept["said_lists"] = told_lists
         repeated.take_out(kept, written.asked, written.answered)
         if span.trace == self.standing.trace:
             del kept["trace"]

@@ -7,6 +7,7 @@ begins with `opened` or `closed`; lists of messages with what stands before the 
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 _CHARACTERS_MIN = 48  # of a text; to name a place takes about as many
@@ -14,6 +15,28 @@ _LAST = 2  # messages of a question that are looked at: what came before is kept
 _NOTHING: dict[str, Any] = {}
 _BEFORE = ("message.", "")  # what stands before the names of fields in lists of messages
 _ASKED, _ANSWERED = "opened/request/messages", "closed/response/choices"
+
+
+def told_lists(
+    items: dict[str, list[dict[str, Any]]], opened: dict[str, Any], closed: dict[str, Any]
+) -> dict[str, Any]:
+    """Return which lists of messages are those of the question or of the answer: they were made of them.
+
+    By what their names begin with, as `said_lists` has it.
+    """
+    said: dict[str, Any] = {}
+    messages, answers = _messages(opened), _answered(closed)
+    for begin, made in items.items():
+        for place, ours in ((_ASKED, messages), (_ANSWERED, answers)):
+            if (
+                ours is not None
+                and len(ours) == len(made)
+                and all(map(operator.is_, ours, made))
+                and all(type(value) is str for one in made for value in one.values())
+            ):
+                said[begin] = [_BEFORE[0], place]
+                break
+    return said
 
 
 def take_out(kept: dict[str, Any], opened: dict[str, Any], closed: dict[str, Any]) -> None:
@@ -44,12 +67,9 @@ def take_out(kept: dict[str, Any], opened: dict[str, Any], closed: dict[str, Any
 
 def _take_out_lists(kept: dict[str, Any], opened: dict[str, Any], closed: dict[str, Any]) -> None:
     """Leave out lists of messages that are those of the question or of the answer."""
-    request, response = opened.get("request"), closed.get("response")
-    messages = request.get("messages") if type(request) is dict else None
-    choices = response.get("choices") if type(response) is dict else None
-    answers = [one.get("message") for one in choices if type(one) is dict] if type(choices) is list else None
+    messages, answers = _messages(opened), _answered(closed)
     listed = dict(kept["listed"])
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = kept.get("said_lists") or {}
     for begin, items in kept["listed"].items():
         for place, ours in ((_ASKED, messages), (_ANSWERED, answers)):
             before = next((before for before in _BEFORE if _is_same(items, ours, before)), None)
@@ -62,6 +82,18 @@ def _take_out_lists(kept: dict[str, Any], opened: dict[str, Any], closed: dict[s
         kept["listed"] = listed
         if not listed:
             del kept["listed"]
+
+
+def _messages(opened: dict[str, Any]) -> list[Any] | None:
+    request = opened.get("request")
+    messages = request.get("messages") if type(request) is dict else None
+    return messages if type(messages) is list else None
+
+
+def _answered(closed: dict[str, Any]) -> list[Any] | None:
+    response = closed.get("response")
+    choices = response.get("choices") if type(response) is dict else None
+    return [one.get("message") for one in choices if type(one) is dict] if type(choices) is list else None
 
 
 def _is_same(items: list[dict[str, Any]], ours: Any, before: str) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from playhead.ingest.otlp.conventions import SESSIONS
+from playhead.ingest.otlp.conventions import RUN_ID, SESSIONS
 from playhead.ingest.otlp.spans import LogRecord, Span
 
 Rule = Literal["run_id", "session", "instance", "trace"]
-RUN_ID = "playhead.run.id"
 _STRENGTH: dict[Rule, int] = {"run_id": 3, "session": 2, "instance": 1, "trace": 0}
 
 
@@ -22,19 +21,35 @@ class Group(NamedTuple):
 
 def group_of(span: Span | LogRecord) -> Group:
     """Return the run of a span, as far as it says so itself."""
-    resource: dict[str, Any] = span.emitter.resource.get("attributes") or {}
-    id = _named(span.attributes, RUN_ID) or _named(resource, RUN_ID)
-    if id is not None:
+    emitter = span.emitter
+    if emitter.groups is None:
+        emitter.groups = _of_resource(emitter.resource.get("attributes") or {})
+    of_resource: list[Group] = emitter.groups
+    own = span.naming().runs
+    if not own:
+        return of_resource[0] if of_resource else Group("trace", span.trace or "")
+    if (id := _named(span.attributes, RUN_ID)) is not None:
         return Group("run_id", id)
-    for attributes in (span.attributes, resource):
-        for name in SESSIONS:
-            if name in attributes and (id := _named(attributes, name)) is not None:
-                return Group("session", id)
+    if of_resource and of_resource[0].rule == "run_id":
+        return of_resource[0]
+    for name in SESSIONS:
+        if name in own and (id := _named(span.attributes, name)) is not None:
+            return Group("session", id)
+    return of_resource[0] if of_resource else Group("trace", span.trace or "")
+
+
+def _of_resource(resource: dict[str, Any]) -> list[Group]:
+    """Return the run that a resource names; nothing where it names none."""
+    if (id := _named(resource, RUN_ID)) is not None:
+        return [Group("run_id", id)]
+    for name in SESSIONS:
+        if name in resource and (id := _named(resource, name)) is not None:
+            return [Group("session", id)]
     # An SDK of OpenTelemetry makes up an instance for each process, which may serve many runs; whoever sends one
     # without such an SDK means it: Span Chain has its run there.
     if "telemetry.sdk.name" not in resource and (id := _named(resource, "service.instance.id")) is not None:
-        return Group("instance", id)
-    return Group("trace", span.trace or "")
+        return [Group("instance", id)]
+    return []
 
 
 def groups(spans: Iterable[Span | LogRecord]) -> dict[str, Group]:

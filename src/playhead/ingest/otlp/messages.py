@@ -31,6 +31,12 @@ def chat(value: Any) -> list[Message]:
     found: list[Message] = []
     item_of: Message | None = None  # an answer that may go on: some have each part of it as an item without a role
     for item in value if type(value) is list else [value]:
+        if type(item) is dict and len(item) == 2 and type(item.get("content")) is str:  # the most usual form
+            role = item.get("role")
+            if type(role) is str and role in _CHAT_ROLES:
+                item_of = None
+                found.append(item)
+                continue
         if type(item) is dict and "parts" in item:
             item_of = None
             parts = item["parts"]

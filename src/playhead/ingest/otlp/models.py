@@ -146,8 +146,9 @@ def _spelled_out(one: Any) -> Any:
     """Return a message of older Traceloop, whose content may be a text of parts; and of OpenInference's function."""
     if type(one) is not dict:
         return one
-    if type(one.get("content")) is str:
-        read = contents.parsed(one["content"])
+    said = one.get("content")
+    if type(said) is str and said[:1] == "[":
+        read = contents.parsed(said)
         if type(read) is list and read and all(type(part) is dict and type(part.get("type")) is str for part in read):
             return {**one, "content": read}
     if type(name := one.get("function_call_name")) is str and not one.get("tool_calls"):

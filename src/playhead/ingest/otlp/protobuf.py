@@ -1,7 +1,7 @@
 """Read OTLP in protobuf.
 
-Usual spans are read by the compiled part (`_read.c`), where there is one; the library reads the others, and what is around
-them. A body that protobuf refuses may have one bad span among good ones: then it is taken apart.
+Usual spans are read by the compiled part (`_read.c`), where there is one; the library reads the others, and what is
+around them. A body that protobuf refuses may have one bad span among good ones: then it is taken apart.
 """
 
 from __future__ import annotations

@@ -6,17 +6,15 @@ What a line of a timeline says by itself (the ids of span and parent, when it be
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from playhead import _limits
 from playhead.ingest.otlp import contents
 from playhead.ingest.otlp.contents import NOT_JSON
-from playhead.ingest.otlp.conventions import NUMBERED_BEGIN
+from playhead.ingest.otlp.naming import Naming, naming_of
 
-Spread = dict[str, dict[str, dict[str, Any]]]
 Repeated = list[list[Any]]  # [name, value] of attributes whose name came again later: the last one counts
 
 
@@ -26,6 +24,7 @@ class Emitter(msgspec.Struct, eq=False):
     resource: dict[str, Any]
     scope: dict[str, Any]
     known: str = ""  # the digest, once somebody asked for it
+    groups: Any = None  # the run that it names, once somebody asked
 
     def digest(self) -> str:
         """Return a digest of both, in hex."""
@@ -66,24 +65,14 @@ class _Record(msgspec.Struct, eq=False, kw_only=True, gc=False):
     unknown: dict[str, Any] = {}  # fields of a JSON body that this Playhead does not know
     emitter: Emitter = msgspec.field(default_factory=lambda: NOBODY)
     texts: dict[str, Any] = {}  # attributes that are texts of JSON, read once
-    spread: Spread | None = None  # what `numbered` found, once somebody asked
+    items: dict[str, list[dict[str, Any]]] = {}  # by what they begin with, messages of numbered attributes, read once
+    named: Naming | None = None  # what its names say, once somebody asked
 
-    def numbered(self) -> Spread:
-        """Return the attributes that are lists spread over numbered names: by what they begin with, and by number."""
-        if self.spread is None:
-            self.spread = {}
-            for name, value in self.attributes.items():
-                if name.startswith(NUMBERED_BEGIN) and (parts := _parts(name)) is not None:
-                    begin, number, rest = parts
-                    items = self.spread.get(begin)
-                    if items is None:
-                        items = self.spread[begin] = {}
-                    item = items.get(number)
-                    if item is None:
-                        items[number] = {rest: value}
-                    else:
-                        item[rest] = value
-        return self.spread
+    def naming(self) -> Naming:
+        """Return what the names of its attributes say."""
+        if self.named is None:
+            self.named = naming_of(tuple(self.attributes))
+        return self.named
 
     def value(self, name: str) -> Any:
         """Return an attribute, and of a text of JSON the object or array that it is."""
@@ -100,14 +89,13 @@ class _Record(msgspec.Struct, eq=False, kw_only=True, gc=False):
             read = self.texts[name] = contents.parsed(text)
         return read
 
-    def _keep_common(self, out: dict[str, Any]) -> None:
+    def _keep_common(self, out: dict[str, Any], without: Collection[str] = ()) -> None:
+        """Keep what is not told elsewhere; `without` are lists that are."""
         plain: dict[str, Any] = {}
         formed: dict[str, Any] = {}
-        spread = self.numbered()
-        texts = self.texts
-        for name, value in self.attributes.items():
-            if spread and name.startswith(NUMBERED_BEGIN) and _parts(name) is not None:
-                continue
+        attributes, texts, naming = self.attributes, self.texts, self.naming()
+        for name in naming.others:
+            value = attributes[name]
             if type(value) is str and value[:1] in ("{", "["):
                 read = texts.get(name) or self.read(name, value)
                 if read is not NOT_JSON:
@@ -116,10 +104,15 @@ class _Record(msgspec.Struct, eq=False, kw_only=True, gc=False):
                         formed[name] = form
                         continue
             plain[name] = value
-        if spread:
-            out["listed"] = _gathered(spread, plain)
-            if not out["listed"]:
-                del out["listed"]
+        listed = {
+            begin: [{rest: attributes[name] for rest, name in item} for item in items]
+            for begin, items in naming.lists
+            if begin not in without
+        }
+        for name in naming.loose:
+            plain[name] = attributes[name]
+        if listed:
+            out["listed"] = listed
         if plain:
             out["attributes"] = plain
         if formed:
@@ -145,30 +138,6 @@ def _common_of(kept: dict[str, Any]) -> dict[str, Any]:
     return {"attributes": attributes, **common}
 
 
-@lru_cache(maxsize=_limits.OTLP_NAMES_KEPT_MAX)
-def _parts(name: str) -> tuple[str, str, str] | None:
-    """Take apart the name of one of many: `llm.input_messages.`, `0`, `message.role`; None where it is none."""
-    begin = next(begin for begin in NUMBERED_BEGIN if name.startswith(begin))
-    number, _, rest = name[len(begin) :].partition(".")
-    return (begin, number, rest) if number.isdecimal() and number == str(int(number[:9])) and rest else None
-
-
-def _gathered(spread: dict[str, dict[str, dict[str, Any]]], plain: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return attributes that are lists spread over numbered names as lists: one that goes on is then kept once.
-
-    Where numbers are missing, they stay as they came.
-    """
-    found: dict[str, list[dict[str, Any]]] = {}
-    for begin, items in spread.items():
-        listed = [items.get(str(number)) for number in range(len(items))]
-        if None not in listed:
-            found[begin] = listed  # type: ignore[assignment]
-            continue
-        for number, item in items.items():
-            plain.update((f"{begin}{number}.{rest}", value) for rest, value in item.items())
-    return found
-
-
 class Span(_Record, eq=False, kw_only=True, gc=False):
     """One span."""
 
@@ -188,8 +157,11 @@ class Span(_Record, eq=False, kw_only=True, gc=False):
     dropped_links: int = 0
     unfit_parent: str | None = None  # what it says of its parent, where nothing can be that: itself, a wrong length
 
-    def kept(self) -> dict[str, Any]:
-        """Return everything that span id, parent id, and start and end in microseconds do not say."""
+    def kept(self, without: Collection[str] = ()) -> dict[str, Any]:
+        """Return everything that span id, parent id, and start and end in microseconds do not say.
+
+        `without` are lists that are spread over numbered names, by what these begin with, and are kept elsewhere.
+        """
         out: dict[str, Any] = {"trace": self.trace}
         if self.name:
             out["name"] = self.name
@@ -198,7 +170,7 @@ class Span(_Record, eq=False, kw_only=True, gc=False):
         start, end = self.start_ns % 1000, self.end_ns % 1000
         if start or end:
             out["ns"] = [start, end]
-        self._keep_common(out)
+        self._keep_common(out, without)
         if self.status_code or self.status_message:
             out["status"] = {"code": self.status_code, "message": self.status_message}
         if self.events:

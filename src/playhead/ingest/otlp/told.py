@@ -7,8 +7,9 @@ from typing import Any
 
 from playhead.ingest.otlp import contents
 from playhead.ingest.otlp.contents import NOT_JSON
-from playhead.ingest.otlp.conventions import KINDS, KINDS_FIRST, NUMBERED, NUMBERED_BEGIN, RANKS, SIMPLE, TABLE, genai
+from playhead.ingest.otlp.conventions import KINDS, KINDS_FIRST, NUMBERED, NUMBERED_BEGIN, TABLE, genai
 from playhead.ingest.otlp.conventions.base import MODEL, STEP, TOOL
+from playhead.ingest.otlp.naming import naming_of
 from playhead.ingest.otlp.spans import LogRecord, Span
 
 _NUMBERED_PARTS_MAX = 16  # of a name such as `llm.input_messages.0.message.role`
@@ -20,28 +21,19 @@ _NAMES_A_TOOL = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name")
 class Told:
     """What a span says, by meaning (conventions/base.py)."""
 
-    __slots__ = ("beside", "logs", "named", "names", "numbered_names", "span")
+    __slots__ = ("beside", "logs", "named", "names", "naming", "numbered_names", "span")
 
     def __init__(self, span: Span, logs: Sequence[LogRecord]) -> None:
         self.span = span
         self.logs = sorted(logs, key=_in_order) if len(logs) > 1 else logs
-        self.names: dict[str, str] = {}  # meaning → the attribute that says it
-        self.numbered_names: list[str] = []
+        attributes, naming = span.attributes, span.naming()
+        said = (*naming.meanings.values(), *naming.numbered[:1])
+        if any(attributes[name] is None for name in said):  # what has no value says nothing
+            naming = naming_of(tuple(name for name, value in attributes.items() if value is not None))
+        self.naming = naming
+        self.names = naming.meanings  # meaning → the attribute that says it
+        self.numbered_names = naming.numbered
         self.beside: dict[str, Any] = {}  # meaning → value, of log records
-        names = self.names
-        for name, value in span.attributes.items():
-            if value is None:
-                continue
-            meaning = SIMPLE.get(name)
-            if meaning is not None:
-                if meaning not in names or RANKS[name][meaning] < RANKS[names[meaning]][meaning]:
-                    names[meaning] = name
-            elif name in TABLE:
-                for each, rank in TABLE[name]:
-                    if each not in names or rank < RANKS[names[each]][each]:
-                        names[each] = name
-            elif name.startswith(NUMBERED_BEGIN):
-                self.numbered_names.append(name)
         if span.events or self.logs:
             details = [event.get("attributes", {}) for event in span.events if event["name"] == genai.DETAILS]
             details += [log.attributes for log in self.logs if event_of(log) == genai.DETAILS]
@@ -99,37 +91,22 @@ class Told:
 
     def numbered(self, meaning: str) -> list[Any]:
         """Return the items that are spread over numbered attributes, in order."""
-        if (simple := self._simple(meaning)) is not None:
-            return simple
+        attributes = self.span.attributes
+        if (bare := self.naming.bare.get(meaning)) is not None:
+            begin, items = bare
+            made = [{field: attributes[name] for field, name in item} for item in items]
+            if not any(None in one.values() for one in made):
+                self.span.items = {**self.span.items, begin: made}
+                return made
         root: dict[str, Any] = {}
         for name in self.numbered_names:
             for begin in NUMBERED_BEGIN:
                 if NUMBERED[begin] == meaning and name.startswith(begin):
-                    _put(root, name[len(begin) :].split("."), self.span.attributes[name])
+                    if attributes[name] is not None:
+                        _put(root, name[len(begin) :].split("."), attributes[name])
                     break
         found = _listed(root)
         return found if type(found) is list else []
-
-    def _simple(self, meaning: str) -> list[Any] | None:
-        """Return items none of which has anything inside, as most have; None for any others."""
-        spread = self.span.numbered()
-        begins = [begin for begin in spread if NUMBERED[begin] == meaning]
-        if len(begins) != 1:
-            return None
-        items = spread[begins[0]]
-        found = []
-        for number in range(len(items)):
-            item = items.get(str(number))
-            if item is None:
-                return None
-            made = {}
-            for name, value in item.items():
-                bare = name.removeprefix("message.")
-                if "." in bare or value is None or len(bare) == len(name):
-                    return None
-                made[bare] = value
-            found.append(made)
-        return found
 
 
 def _in_order(log: LogRecord) -> tuple[int, int, str]:

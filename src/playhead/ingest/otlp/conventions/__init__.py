@@ -57,6 +57,7 @@ SIMPLE: dict[str, str] = {name: meanings[0][0] for name, meanings in TABLE.items
 RANKS: dict[str, dict[str, int]] = {name: dict(meanings) for name, meanings in TABLE.items()}
 NUMBERED: dict[str, str] = {begin: meaning for one in CONVENTIONS for begin, meaning in one.numbered.items()}
 NUMBERED_BEGIN = tuple(NUMBERED)
+RUN_ID = "playhead.run.id"  # by which a span says itself which run it belongs to
 SESSIONS: tuple[str, ...] = tuple(
     sorted(
         (name for name, meanings in TABLE.items() if any(meaning == "session" for meaning, _ in meanings)),
