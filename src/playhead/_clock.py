@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any, Protocol
 
 
@@ -47,19 +48,15 @@ class FakeClock:
         return self.now_us
 
 
-_cached: tuple[int, str] = (-1_000_000, "")  # one name, so that threads never mix two seconds
-
-
 def utc_text(wall_us: int) -> str:
     """Return UTC text with six digits, as it stands in a line."""
-    global _cached
-    start_us, text = _cached
-    micro = wall_us - start_us
-    if not 0 <= micro < 1_000_000:
-        second, micro = divmod(wall_us, 1_000_000)
-        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        _cached = (second * 1_000_000, text)
-    return f"{text}.{micro:06d}Z"
+    second, micro = divmod(wall_us, 1_000_000)
+    return f"{_second_text(second)}.{micro:06d}Z"
+
+
+@lru_cache(maxsize=256)  # events come by the thousand in a second, and spans of the same seconds together
+def _second_text(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def parse_utc(text: str) -> int:

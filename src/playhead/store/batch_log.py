@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playhead.ledger.writer import Around, Data, Sealed
+from playhead.store import layout
 from playhead.store.disk import Disk
+from playhead.store.file_ledger import FileLedger
 from playhead.store.file_log import FileLog
 from playhead.store.files import FileStore
 
@@ -49,6 +52,10 @@ class BatchLog(FileLog):
             self._waiting = []
             super().release()
 
+    def goes_on_at(self, end: int) -> bool:
+        """Say whether we are inside of a batch, and the timeline has so many bytes."""
+        return self._in_batch and self._whole == end
+
     def end(self) -> int:
         """Return how long the timeline is, with what is held back."""
         return self._whole if self._in_batch else super().end()
@@ -83,6 +90,36 @@ class BatchLog(FileLog):
             super().append(b"".join(waiting))
 
 
+class BatchLedger(FileLedger):
+    """Append to a run whose log writes in batches."""
+
+    def append(
+        self,
+        kind: str,
+        data: Data,
+        span: str | None = None,
+        parent: str | None = None,
+        lane: str = "0",
+        key: str | None = None,
+        opens: bool = False,
+        time_us: int | None = None,
+        elapsed_us: int | None = None,
+        cuts: int | None = None,
+        before: Around | None = None,
+        after: Around | None = None,
+        drains: bool = True,
+    ) -> Sealed | None:
+        log = self._log
+        # Inside of a batch both locks are held, and nobody else can have written: what is left to do is to seal.
+        goes_on = isinstance(log, BatchLog) and log.goes_on_at(self._end) and cuts == self.cuts
+        alone = before is None and after is None and (span is not None or not opens)
+        if goes_on and alone and not (self._busy or self._lost or self._losses):
+            offset = self._end
+            return Sealed(self._write(kind, data, span, parent, lane, key, time_us, elapsed_us), span, offset)
+        more = (lane, key, opens, time_us, elapsed_us, cuts, before, after, drains)
+        return super().append(kind, data, span, parent, *more)
+
+
 class BatchStore(FileStore):
     """Write to runs in batches, and flush them when whoever asked for it is about to be answered."""
 
@@ -90,9 +127,21 @@ class BatchStore(FileStore):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root, disk=PlainDisk())
-        self._empty: Path | None = None  # the pack of a run, with nothing in it
+        self._empty: str | None = None  # the pack of a run, with nothing in it
+        self._version_file = os.fspath(layout.version_file(self.root))
+        self._version: tuple[tuple[int, int], int] = (0, 0), 0  # which file it was read from
 
-    def _write_empty(self, path: Path) -> None:
+    def version(self) -> int:
+        try:
+            found = os.stat(self._version_file)
+        except OSError:
+            return super().version()
+        file = found.st_ino, found.st_mtime_ns
+        if self._version[0] != file:
+            self._version = file, super().version()
+        return self._version[1]
+
+    def _write_empty(self, path: str) -> None:
         """Link to the empty pack of another run: to make a file takes the system twenty times as long.
 
         A pack is never changed where it lies: another one takes its place.
@@ -108,3 +157,6 @@ class BatchStore(FileStore):
 
     def _log(self, timeline: Path, create: bool) -> FileLog:
         return BatchLog(timeline, self._disk, create=create, before_sync=self.sync_files)
+
+    def _ledger(self, log: FileLog, run: str) -> FileLedger:
+        return BatchLedger(log, run, self._clock, self)

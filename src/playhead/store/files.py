@@ -69,7 +69,7 @@ class FileStore:
         timeline = layout.timeline(folder)
         log = self._log(timeline, create)
         try:
-            ledger = FileLedger(log, run, self._clock, self)
+            ledger = self._ledger(log, run)
         except OSError as problem:
             log.close()
             raise WriteFailed(f"cannot hold {folder}: {problem.strerror}") from problem
@@ -82,24 +82,31 @@ class FileStore:
             self._unsynced[folder] = self._unsynced[timeline] = object()
         return ledger
 
+    def _ledger(self, log: FileLog, run: str) -> FileLedger:
+        return FileLedger(log, run, self._clock, self)
+
     def _log(self, timeline: Path, create: bool) -> FileLog:
         return FileLog(timeline, self._disk, create=create, before_sync=self.sync_files)
 
     def _create(self, folder: Path) -> None:
-        self.make_root()
         try:
-            self._disk.mkdir(folder)
+            try:
+                self._disk.mkdir(folder)
+            except FileNotFoundError:
+                self.make_root()
+                self._disk.mkdir(folder)
         except FileExistsError:
             raise StoreError(f"{folder.name} exists already") from None
+        artifacts, *packs = layout.from_the_start(folder)
         try:
-            self._disk.mkdir(layout.artifacts_dir(folder))
-            for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
+            self._disk.mkdir(artifacts)
+            for path in packs:
                 self._write_empty(path)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)  # half of a run is none
             raise
 
-    def _write_empty(self, path: Path) -> None:
+    def _write_empty(self, path: str) -> None:
         """Write a pack with nothing in it."""
         self._write_new(path, b"{}\n")
 
@@ -287,7 +294,7 @@ class FileStore:
             raise
         self._unsynced[path] = object()
 
-    def _write_new(self, path: Path, data: bytes) -> None:
+    def _write_new(self, path: Path | str, data: bytes) -> None:
         descriptor = self._disk.open(path, _NEW)
         try:
             self._disk.write_all(descriptor, data)

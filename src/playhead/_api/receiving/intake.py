@@ -252,11 +252,12 @@ class Intake:
         self._takes += 1
         if self._takes % _HELD_EVERY:
             return
-        held = sum(one.writer.held_bytes for one in self._open.values())
+        held = sum(one.held_bytes for one in self._open.values())
         for one in self._open.values():
             if held <= _limits.RECEIVED_BYTES_HELD_MAX:
                 break
-            held -= one.writer.held_bytes
+            held -= one.held_bytes
+            one.held_bytes = 0
             one.writer.forget()
 
     def _end(self, one: OpenRun) -> OpenRun:

@@ -14,7 +14,7 @@ from playhead.capture.gate import Gate
 from playhead.errors import LedgerError
 from playhead.event import kinds
 from playhead.ingest.otlp.facts import Facts, facts, step_of
-from playhead.ingest.otlp.merging import Seen, choose
+from playhead.ingest.otlp.merging import Seen, choose, might_be_same
 from playhead.ingest.otlp.spans import Emitter, LogRecord, Span
 from playhead.store.base import Store
 from playhead.store.reader import RunReader
@@ -43,6 +43,7 @@ class OpenRun:
         self._store = store
         self.writer = RunWriter(store, store.ledger(run, create=create), gate)
         self.touched_s = 0.0  # by the clock of whoever keeps it
+        self.held_bytes = 0  # of content in memory, when something was taken last
         self._outcome: dict[str, Any] | None = None  # how the root ended, where it was written here
         try:
             if not create:
@@ -65,7 +66,9 @@ class OpenRun:
     def take(self, spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> bool:
         """Write what is new of these, all of it at once; False where nothing is."""
         with self.writer.together():
-            return self._take(spans, logs)
+            taken = self._take(spans, logs)
+        self.held_bytes = self.writer.held_bytes
+        return taken
 
     def _take(self, spans: Iterable[Span], logs: Iterable[LogRecord]) -> bool:
         fresh_logs, by_span = self._fresh_logs(logs)
@@ -305,7 +308,7 @@ class OpenRun:
         if not calls:
             return {}
         related = self._related(calls, new)
-        if len(related) + len(calls) < 2:
+        if not related and not might_be_same([Seen(one.span, one.facts) for one in calls]):
             return {}
         back = self._back()
         seen = {one.id: Seen(one.span, one.facts) for one in new.values()}

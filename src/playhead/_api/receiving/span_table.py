@@ -9,7 +9,7 @@ from typing import NamedTuple
 _PACKED = struct.Struct("<8sBiiqqQ")  # digest, kind, opened, seq, start, end, parent
 _KINDS = ("step.started", "model.invoked", "tool.called")
 _LETTERS = 16  # of an id, and of a digest, in hex
-_HEX = frozenset("0123456789abcdef")
+_HEX = "0123456789abcdef"
 _SEQ_MAX = 2**31 - 1
 
 
@@ -95,4 +95,4 @@ def _is_plain(id: str, known: Known) -> bool:
 
 
 def _is_hex(id: str) -> bool:
-    return len(id) == _LETTERS and _HEX.issuperset(id)
+    return len(id) == _LETTERS and not id.strip(_HEX)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from playhead.event import wire
 _OPENS = ("{", "[")
 _CONTAINERS = (dict, list)
 _SPACED = json.JSONEncoder(ensure_ascii=False).encode  # made once: these are what `wire.write` makes for each text
+_FORMS_KEPT_MAX, _FORM_CHARACTERS = 1024, 256  # short texts come again: `{"temperature": 0}`
 _COMPACT_ASCII = json.JSONEncoder(separators=(",", ":")).encode
 _SPACED_ASCII = json.JSONEncoder().encode
 
@@ -49,20 +51,29 @@ def parsed_or(value: Any) -> Any:
 
 def formed(text: str, value: Any) -> list[Any] | None:
     """Return the form and the value of a text of JSON; None where no form gives the same text back."""
+    form = _form_again(text) if len(text) <= _FORM_CHARACTERS else _form(text, value)
+    return None if form is None else [form, value]
+
+
+@lru_cache(maxsize=_FORMS_KEPT_MAX)
+def _form_again(text: str) -> str | None:
+    return _form(text, orjson.loads(text))
+
+
+def _form(text: str, value: Any) -> str | None:
     data = text.encode()
     colon = data.find(b'":')
     escaped = b"\\u" in data
     if data[colon + 2 : colon + 3] == b" ":  # written with spaces, by Python
         name, encode = ("json:spaced-ascii", _SPACED_ASCII) if escaped else ("json:spaced", _SPACED)
         if encode(value) == text:
-            return [name, value]
+            return name
     elif not escaped:
         if orjson.dumps(value) == data:
-            return ["json:compact", value]
+            return "json:compact"
     elif _COMPACT_ASCII(value) == text:
-        return ["json:compact-ascii", value]
-    form = wire.json_form(value, data)
-    return None if form is None else [form, value]
+        return "json:compact-ascii"
+    return wire.json_form(value, data)
 
 
 def unformed(kept: list[Any]) -> str:

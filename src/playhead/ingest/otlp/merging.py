@@ -39,6 +39,14 @@ def same_call(a: Seen, b: Seen, with_calls: frozenset[str] = frozenset()) -> boo
     )
 
 
+def might_be_same(calls: Sequence[Seen]) -> bool:
+    """Say whether any of these calls of models may tell of the same: quickly, and a no is certain."""
+    if len(calls) < 2:
+        return False
+    ids = {one.span.span for one in calls}
+    return any(one.facts.response_id is not None or one.span.parent in ids or _is_logfire(one.span) for one in calls)
+
+
 def choose(seen: Sequence[Seen]) -> dict[tuple[str, str], tuple[str, str]]:
     """Return which spans of a run tell once more of a call, each with the one that counts: by trace id and span id.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ class Naming(NamedTuple):
 
     meanings: dict[str, str]  # meaning → the attribute that says it
     numbered: tuple[str, ...]  # attributes that begin like numbered ones
+    listed: frozenset[str]  # the meanings of these
     lists: tuple[
         tuple[str, tuple[Item, ...]], ...
     ]  # by what they begin with, items of lists that are spread over names
@@ -61,15 +62,21 @@ def _read(names: tuple[str, ...]) -> Naming:
             loose += [name for item in items.values() for name in item.values()]
         else:
             lists.append((begin, tuple(tuple(item.items()) for item in in_order if item is not None)))
+    numbered = tuple(name for name in names if name not in TABLE and name.startswith(NUMBERED_BEGIN))
     return Naming(
         meanings=_meanings(names),
-        numbered=tuple(name for name in names if name not in TABLE and name.startswith(NUMBERED_BEGIN)),
+        numbered=numbered,
+        listed=frozenset(NUMBERED[begin] for begin in NUMBERED_BEGIN if any(map(_begins(begin), numbered))),
         lists=tuple(lists),
         bare=_bare(dict(lists), spread.keys()),
         loose=tuple(loose),
         others=tuple(others),
         runs=tuple(name for name in (RUN_ID, *SESSIONS) if name in names),
     )
+
+
+def _begins(begin: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(begin)
 
 
 def _meanings(names: tuple[str, ...]) -> dict[str, str]:

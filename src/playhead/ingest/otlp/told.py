@@ -12,6 +12,7 @@ from playhead.ingest.otlp.conventions.base import MODEL, STEP, TOOL
 from playhead.ingest.otlp.naming import naming_of
 from playhead.ingest.otlp.spans import LogRecord, Span
 
+_NONE = type(None)
 _NUMBERED_PARTS_MAX = 16  # of a name such as `llm.input_messages.0.message.role`
 _NO_CONTAINERS = (str, int, float, bool, bytes)
 _WRAPPERS = ("message", "tool_call", "message_content", "tool", "embedding")  # OpenInference puts around each item
@@ -27,8 +28,7 @@ class Told:
         self.span = span
         self.logs = sorted(logs, key=_in_order) if len(logs) > 1 else logs
         attributes, naming = span.attributes, span.naming()
-        said = (*naming.meanings.values(), *naming.numbered[:1])
-        if any(attributes[name] is None for name in said):  # what has no value says nothing
+        if _NONE in set(map(type, attributes.values())):  # what has no value says nothing
             naming = naming_of(tuple(name for name, value in attributes.items() if value is not None))
         self.naming = naming
         self.names = naming.meanings  # meaning → the attribute that says it
@@ -91,19 +91,19 @@ class Told:
 
     def numbered(self, meaning: str) -> list[Any]:
         """Return the items that are spread over numbered attributes, in order."""
+        if meaning not in self.naming.listed:
+            return []
         attributes = self.span.attributes
         if (bare := self.naming.bare.get(meaning)) is not None:
             begin, items = bare
             made = [{field: attributes[name] for field, name in item} for item in items]
-            if not any(None in one.values() for one in made):
-                self.span.items = {**self.span.items, begin: made}
-                return made
+            self.span.items = {**self.span.items, begin: made}
+            return made
         root: dict[str, Any] = {}
         for name in self.numbered_names:
             for begin in NUMBERED_BEGIN:
                 if NUMBERED[begin] == meaning and name.startswith(begin):
-                    if attributes[name] is not None:
-                        _put(root, name[len(begin) :].split("."), attributes[name])
+                    _put(root, name[len(begin) :].split("."), attributes[name])
                     break
         found = _listed(root)
         return found if type(found) is list else []
