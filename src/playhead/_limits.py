@@ -111,6 +111,7 @@ HEAD_BYTES_MAX: Final = 64 * 1024  # of a request without its body
 HEAD_WAIT_S: Final = 30.0  # for the head of a request to come, whole
 BODY_WAIT_S: Final = 30.0  # in which nothing of a body comes, until its request is given up
 REFERENCE_CHARACTERS_MAX: Final = 500  # of the name of a run, and of other parameters
+COLLECT_OBJECTS: Final = 50_000  # that a server makes before garbage is looked for: 700 is Python's default
 READERS_MAX: Final = 8  # requests that are answered at the same time
 WRITERS_MAX: Final = 2  # of these, that take something in
 REQUESTS_WAITING_MAX: Final = 256  # for a thread; more are answered with 503

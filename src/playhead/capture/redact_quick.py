@@ -24,6 +24,7 @@ _RUN = b"k" * RUN_CHARACTERS
 _BEFORE = b" .~:"  # what may stand before the run of a token that is told by what comes before it
 _LONG_RUN_BYTES = 2048  # in a longer run (base64 data) a search for each needle is faster than one for all
 _LOOK_BACK_BYTES = 66  # from a run to the space after "Bearer": three short parts, their dots, and room
+_FEW_RUNS = 3
 NEVER = 1 << 62
 
 
@@ -139,7 +140,9 @@ class QuickTest:
             suspects = find_runs(data, needles, _BEFORE, _LONG_RUN_BYTES, ()) or []
         if not suspects:
             return False
-        if not self._tells_what_follows(data):  # then a run without a needle is any number, any long word
+        # Where nothing of that kind stands anywhere, a run without a needle is any number, any long word. A few are
+        # looked at sooner than all the rest.
+        if len(suspects) > _FEW_RUNS and not self._tells_what_follows(data):
             suspects = [
                 suspect for suspect in suspects if suspect[2] >= 0 or suspect[1] - suspect[0] >= _LONG_RUN_BYTES
             ]

@@ -650,54 +650,55 @@ sizes(PyObject *module, PyObject *args)
     return big;
 }
 
-/* Note what stands within one value, and where; -1 with an error set. `where` is a chain of (what that is in, name or number)
- * that ends with None. */
+/* Append a value and where it stands, a chain of (what that is in, name or number) that ends with None. -1 with an error set. */
 static int
+note_place(PyObject *list, PyObject *value, PyObject *where)
+{
+    PyObject *pair = PyTuple_Pack(2, value, where);
+    int failed = pair == NULL || PyList_Append(list, pair) < 0;
+    Py_XDECREF(pair);
+    return failed ? -1 : 0;
+}
+
+/* Note what stands within one value, and where; return its size as `measure` does, -1 with an error set. */
+static Py_ssize_t
 place_in(PyObject *node, PyObject *where, Py_ssize_t min, Py_ssize_t room, PyObject *texts, PyObject *arrays, PyObject *objects)
 {
     int is_dict = PyDict_CheckExact(node);
-    PyObject *to = is_dict ? objects : arrays;
-    if (where != Py_None || !is_dict) {
-        PyObject *pair = PyTuple_Pack(2, node, where);
-        int failed = pair == NULL || PyList_Append(to, pair) < 0;
-        Py_XDECREF(pair);
-        if (failed) {
-            return -1;
-        }
-    }
     PyObject *key = NULL, *item;
-    Py_ssize_t position = 0, i = 0, count = is_dict ? 0 : PyList_GET_SIZE(node);
-    while (is_dict ? PyDict_Next(node, &position, &key, &item) : i < count) {
+    Py_ssize_t position = 0, i = 0, count = is_dict ? PyDict_GET_SIZE(node) : PyList_GET_SIZE(node);
+    Py_ssize_t size = is_dict ? 10 * count : 2 + count;
+    while (is_dict ? PyDict_Next(node, &position, &key, &item) : i < PyList_GET_SIZE(node)) {
         if (!is_dict) {
             item = PyList_GET_ITEM(node, i);
             i++;
         }
-        int is_text = PyUnicode_CheckExact(item);
-        if (is_text ? PyUnicode_GET_LENGTH(item) <= min : !(PyDict_CheckExact(item) || PyList_CheckExact(item)) || room == 0) {
-            continue;
+        int is_text = PyUnicode_CheckExact(item), is_inner = room > 0 && (PyDict_CheckExact(item) || PyList_CheckExact(item));
+        Py_ssize_t inner = is_text ? PyUnicode_GET_LENGTH(item) : 8;
+        if (is_inner || (is_text && inner > min)) {
+            PyObject *part = is_dict ? Py_NewRef(key) : PyLong_FromSsize_t(i - 1);
+            PyObject *here = part == NULL ? NULL : PyTuple_Pack(2, where, part);
+            Py_XDECREF(part);
+            if (here == NULL) {
+                return -1;
+            }
+            if (is_inner) {
+                inner = place_in(item, here, min, room - 1, texts, arrays, objects);
+            }
+            PyObject *to = is_text ? texts : PyDict_CheckExact(item) ? objects : arrays;
+            int failed = inner < 0 || (inner > (is_text ? min : min / 2) && note_place(to, item, here) < 0);
+            Py_DECREF(here);
+            if (failed) {
+                return -1;
+            }
         }
-        PyObject *part = is_dict ? Py_NewRef(key) : PyLong_FromSsize_t(i - 1);
-        PyObject *here = part == NULL ? NULL : PyTuple_Pack(2, where, part);
-        Py_XDECREF(part);
-        int failed = here == NULL;
-        if (!failed && is_text) {
-            PyObject *pair = PyTuple_Pack(2, item, here);
-            failed = pair == NULL || PyList_Append(texts, pair) < 0;
-            Py_XDECREF(pair);
-        }
-        else if (!failed) {
-            failed = place_in(item, here, min, room - 1, texts, arrays, objects) < 0;
-        }
-        Py_XDECREF(here);
-        if (failed) {
-            return -1;
-        }
+        size += inner;
     }
-    return 0;
+    return size;
 }
 
-/* places(value, min, depth_max) -> (texts, arrays, objects), each with where it stands: the texts over `min`, all arrays, and all
- * objects but the value itself. */
+/* places(value, min, depth_max) -> (texts, arrays, objects), each with where it stands: the texts within the value that are over
+ * `min`, and what else may be: its size is only about known. What is inside comes before what it is in. */
 static PyObject *
 places(PyObject *module, PyObject *args)
 {
@@ -707,7 +708,7 @@ places(PyObject *module, PyObject *args)
         return NULL;
     }
     PyObject *texts = PyList_New(0), *arrays = PyList_New(0), *objects = PyList_New(0), *found = NULL;
-    if (texts != NULL && arrays != NULL && objects != NULL && place_in(value, Py_None, min, depth_max, texts, arrays, objects) == 0) {
+    if (texts != NULL && arrays != NULL && objects != NULL && place_in(value, Py_None, min, depth_max, texts, arrays, objects) >= 0) {
         found = PyTuple_Pack(3, texts, arrays, objects);
     }
     Py_XDECREF(texts);
@@ -722,7 +723,7 @@ static PyMethodDef methods[] = {
     {"text_key", text_key, METH_O, "Make a key for a long text."},
     {"survey", survey, METH_VARARGS, "Look through a value that may be plain already."},
     {"sizes", sizes, METH_VARARGS, "Measure the large containers of a plain value."},
-    {"places", places, METH_VARARGS, "Say where in a value its long texts, its arrays and its objects stand."},
+    {"places", places, METH_VARARGS, "Say where in a value its large parts stand."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -278,8 +278,7 @@ class Held:
                 if known.get(encoded := dumps(node)) == seq:
                     known[encoded] = (seq, where)
         for array, where in reversed(arrays):
-            if array:
-                self._place_array(array, seq, where)
+            self._place_array(array, seq, where)
 
     def _place_array(self, array: list[Any], seq: int, where: Where) -> None:
         branches = self.known.get(head := _head(array))
@@ -304,24 +303,27 @@ class Held:
 
 
 def _places(value: dict[str, Any], least: int, depth_max: int) -> speed.Placed:
-    """Do what the compiled part does: say where in a value its long texts, its arrays and its objects stand."""
+    """Do what the compiled part does: say where in a value its large texts, arrays and objects stand."""
     texts: list[tuple[str, Any]] = []
     arrays: list[tuple[list[Any], Any]] = []
     objects: list[tuple[dict[str, Any], Any]] = []
 
-    def look(node: Any, where: Where, depth: int) -> None:
-        if type(node) is list:
-            arrays.append((node, where))
-        elif where is not None:
-            objects.append((node, where))
-        for part, item in node.items() if type(node) is dict else enumerate(node):
+    def look(node: Any, where: Where, room: int) -> int:
+        is_dict = type(node) is dict
+        size = 10 * len(node) if is_dict else 2 + len(node)
+        for part, item in node.items() if is_dict else enumerate(node):
             kind = type(item)
-            if kind is str and len(item) > least:
+            inner = len(item) if kind is str else 8
+            if kind is str and inner > least:
                 texts.append((item, (where, part)))
-            elif (kind is dict or kind is list) and depth < depth_max:
-                look(item, (where, part), depth + 1)
+            elif (kind is dict or kind is list) and room:
+                inner = look(item, here := (where, part), room - 1)
+                if inner > least // 2:  # names of fields may be long
+                    (objects if kind is dict else arrays).append((item, here))
+            size += inner
+        return size
 
-    look(value, None, 0)
+    look(value, None, depth_max)
     return texts, arrays, objects
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 import threading
 import time
@@ -15,8 +16,9 @@ from playhead._api.receiving.intake import Intake
 from playhead._api.stores import open_own_index
 from playhead._clock import SystemClock
 from playhead.errors import PlayheadError
+from playhead.server.minding import Minder
 from playhead.settings import Settings
-from playhead.store import layout
+from playhead.store import layout, presence
 from playhead.store.files import FileStore
 from playhead.store.index import Index
 from playhead.store.registry.cassettes import Shelf
@@ -40,6 +42,7 @@ class Project:
         settings: Settings,
         written: Callable[[], None],
         quiet_s: float = _limits.RUN_QUIET_S,
+        minder: Minder | None = None,
     ) -> None:
         self.name = name
         self.root = root
@@ -54,6 +57,7 @@ class Project:
         self._unread = True  # there is something that cannot be found by its words yet
         self._written_s = self._searched_s = 0.0
         self._written = written
+        self._minder = minder
         self.intake = Intake(root, lambda: self.index, settings, quiet_s=quiet_s, written=self.note)
 
     @property
@@ -75,6 +79,8 @@ class Project:
     def look_after(self) -> None:
         """Do what comes up in the background: end what is over, and read what is new into both indexes."""
         self.intake.look_after()
+        if self._is_minded():
+            return
         if self.dirty:
             self.dirty.clear()
             self._unread = True
@@ -84,6 +90,17 @@ class Project:
         if self._unread and (quiet_s > _limits.SEARCH_QUIET_S or late_s > _limits.SEARCH_LATE_S):
             self._unread = not self.texts.catch_up(_limits.SEARCH_AT_ONCE_S)
             self._searched_s = time.monotonic()
+
+    def _is_minded(self) -> bool:
+        """Tell the process that keeps the indexes current what is new; False where there is none, or is no more."""
+        if self._minder is None or not self._minder.minds:
+            return False
+        runs = [self.dirty.pop() for _ in range(len(self.dirty))]
+        sizes = {run: presence.vouched_size(os.fspath(self.store.folder(run))) for run in runs}
+        if not sizes or self._minder.tell(self.root, sizes):
+            return True
+        self.dirty.update(runs)
+        return False
 
     def close(self) -> None:
         """End what is over, and let go of the rest."""
@@ -96,8 +113,16 @@ class Project:
 class Projects:
     """Open each project when it is first asked for."""
 
-    def __init__(self, root: Path, *, settings: Settings | None = None, quiet_s: float = _limits.RUN_QUIET_S) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        settings: Settings | None = None,
+        quiet_s: float = _limits.RUN_QUIET_S,
+        minder: Minder | None = None,
+    ) -> None:
         self.root = root
+        self._minder = minder
         self.registry = Registry(root, SystemClock())
         self.stirred = threading.Event()  # something was written somewhere
         self.quiet_s = quiet_s
@@ -114,7 +139,9 @@ class Projects:
             if name not in self._open:
                 root = self.root if name == DEFAULT else layout.project_root(self.root, name)
                 FileStore(root).make_root()
-                self._open[name] = Project(name, root, self.registry, self._settings, self.stirred.set, self.quiet_s)
+                self._open[name] = Project(
+                    name, root, self.registry, self._settings, self.stirred.set, self.quiet_s, self._minder
+                )
             return self._open[name]
 
     def resume(self) -> None:
@@ -145,6 +172,8 @@ class Projects:
     def close(self) -> None:
         """Close all of them."""
         with self._lock:
+            if self._minder is not None:
+                self._minder.close()  # first: whoever closes the files last tidies them up
             for project in self._open.values():
                 try:
                     project.close()

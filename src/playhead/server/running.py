@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from playhead.errors import StoreError, UsageError
 from playhead.server.access import Access, is_loopback, loopback_names
 from playhead.server.application import Application
 from playhead.server.caring import Caretaker
+from playhead.server.minding import start_minder
 from playhead.server.projects import DEFAULT, Projects
 from playhead.store import layout
 
@@ -34,13 +36,14 @@ def serve(
     ready: Callable[[str, bool], None] = lambda address, keys: None,
 ) -> None:
     """Serve a store until somebody says stop. `ready` is told the address once it answers, and if there are keys."""
-    import uvicorn
-
-    from playhead.server.announcing import Announcing
-    from playhead.server.heads import Bounded
-
     with serving_alone(root):
-        projects = Projects(root, quiet_s=quiet_s)
+        minder = start_minder()  # first: it is to share as little as possible
+        import uvicorn
+
+        from playhead.server.announcing import Announcing
+        from playhead.server.heads import Bounded
+
+        projects = Projects(root, quiet_s=quiet_s, minder=minder)
         keyed = Access(projects, hosts=None, rate_per_s=rate_per_s).demanded()
         if not keyed and not is_loopback(host):
             raise UsageError(
@@ -59,6 +62,7 @@ def serve(
             timeout_graceful_shutdown=int(_limits.SHUTDOWN_S), timeout_keep_alive=75, date_header=False,
             http=Bounded,
         )  # fmt: skip
+        _collect_seldom()
         signal.signal(signal.SIGTERM, _stop)  # uvicorn ends in order first, and then does what was to be done
         Announcing(config, lambda: ready(address, keyed)).run(sockets=[listening])
 
@@ -111,6 +115,13 @@ def _address(listening: socket.socket, host: str) -> str:
     port = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
+
+
+def _collect_seldom() -> None:
+    """Keep the garbage collector from looking again and again at what stays: the modules, and all runs that are open."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_limits.COLLECT_OBJECTS, *gc.get_threshold()[1:])
 
 
 def _allow_many_files() -> None:

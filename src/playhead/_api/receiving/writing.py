@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import orjson
-
 from playhead._clock import parse_utc
 from playhead.capture.gate import Gate
 from playhead.errors import PlayheadError
@@ -40,7 +38,8 @@ class RunWriter:
         self._gate = gate
         self._held = Held(self._read_back)
         self._cuts = ledger.cuts
-        self._recent: OrderedDict[int, bytes] = OrderedDict()  # data of the last lines, by where they begin
+        # What the last lines say, by where they begin, and how long that is.
+        self._recent: OrderedDict[int, tuple[dict[str, Any], int]] = OrderedDict()
 
     def resume(self, first: envelope.Event, redacted: dict[str, int]) -> None:
         """Go on in a run that has a first event, and in which something was redacted already."""
@@ -100,7 +99,8 @@ class RunWriter:
         assert sealed is not None, "nothing interrupts an append here"
         if news is not None and self.ledger.cuts == self._cuts:
             self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
-            self._recent[sealed.offset] = encoded
+            if type(news) is list:  # whose places may be asked for
+                self._recent[sealed.offset] = value, len(encoded)
             if len(self._recent) > _RECENT_MAX:
                 self._recent.popitem(last=False)
         return sealed.seq
@@ -157,7 +157,7 @@ class RunWriter:
     @property
     def held_bytes(self) -> int:
         """Return how much content is kept in memory so that later lines can refer to it."""
-        return self._held.held_bytes + sum(map(len, self._recent.values()))
+        return self._held.held_bytes + sum(size for _, size in self._recent.values())
 
     def forget(self) -> None:
         """Keep none of it: what comes again is written in full once more."""
@@ -167,7 +167,7 @@ class RunWriter:
     def _read_back(self, offset: int) -> Any:
         """Return the data of a line again: content that it holds has come a second time."""
         if (recent := self._recent.get(offset)) is not None:
-            return orjson.loads(recent)
+            return recent[0]
         try:
             return envelope.parse(self.ledger.line_at(offset)).data
         except (OSError, PlayheadError):
