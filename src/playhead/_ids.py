@@ -11,7 +11,8 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
 RUN_PREFIX = "run_"
 CASSETTE_PREFIX = "cas_"
 JOB_PREFIX = "job_"
-_CHARACTERS = 26
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_CHARACTERS = 26  # an even number, as all of these
 RUN_ID_LENGTH = len(RUN_PREFIX) + _CHARACTERS
 KEY_ID_LENGTH = 16
 
@@ -72,7 +73,7 @@ def _new_id(prefix: str, clock: Clock | None, random_bytes: RandomBytes) -> str:
 
 
 def _letters(number: int, count: int) -> str:
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * (count - 1), -1, -5))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(5 * (count - 2), -1, -10)])
 
 
 def _is_id(text: str, prefix: str) -> bool:

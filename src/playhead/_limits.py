@@ -162,6 +162,7 @@ OTLP_EVENTS_MAX: Final = 10_000  # events, and as many links, of one span; with 
 OTLP_DEPTH_MAX: Final = 64  # lists and maps within each other in one value; a map with a `$` key counts three times
 OTLP_JSON_DEPTH_MAX: Final = 30  # in the text of an attribute that is kept as a value; a deeper one stays text
 OTLP_NAMES_KEPT_MAX: Final = 8192  # numbered names of attributes that are remembered with their parts
+OTLP_PREPARED_MAX: Final = 512  # spans of a request that are made ready at once; of more each by itself
 OTLP_NAMINGS_KEPT_MAX: Final = 512  # sets of names of attributes that are remembered with what they say
 OTLP_NAMING_CHARACTERS_MAX: Final = 8192  # of one of these; of more it is found out each time
 OTLP_EMITTERS_KEPT_MAX: Final = 128  # who sends spans, remembered as read: an exporter says the same in each request

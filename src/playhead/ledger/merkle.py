@@ -22,9 +22,7 @@ class Tree:
 
     def add(self, line: bytes | memoryview) -> None:
         """Add one line, without its newline."""
-        hashed = sha256(b"\x00")
-        hashed.update(line)
-        node = hashed.digest()
+        node = sha256(b"\x00" + line).digest()
         size = self.size
         self.size = size + 1
         while size & 1:  # each trailing one bit is a complete subtree that now gets its right half

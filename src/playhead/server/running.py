@@ -118,7 +118,7 @@ def _address(listening: socket.socket, host: str) -> str:
 
 
 def _collect_seldom() -> None:
-    """Keep the garbage collector from looking again and again at what stays: the modules, and all runs that are open."""
+    """Keep the garbage collector from looking again and again at what stays: modules, and all runs that are open."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_limits.COLLECT_OBJECTS, *gc.get_threshold()[1:])

@@ -6,14 +6,15 @@ there; a process that dies before leaves nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playhead.ledger.writer import Around, Data, Sealed
 from playhead.store import layout
-from playhead.store.disk import Disk
+from playhead.store.disk import Disk, identity
 from playhead.store.file_ledger import FileLedger
 from playhead.store.file_log import FileLog
 from playhead.store.files import FileStore
@@ -93,31 +94,26 @@ class BatchLog(FileLog):
 class BatchLedger(FileLedger):
     """Append to a run whose log writes in batches."""
 
-    def append(
+    def go_on(
         self,
         kind: str,
-        data: Data,
-        span: str | None = None,
-        parent: str | None = None,
-        lane: str = "0",
-        key: str | None = None,
-        opens: bool = False,
-        time_us: int | None = None,
-        elapsed_us: int | None = None,
-        cuts: int | None = None,
-        before: Around | None = None,
-        after: Around | None = None,
-        drains: bool = True,
-    ) -> Sealed | None:
-        log = self._log
-        # Inside of a batch both locks are held, and nobody else can have written: what is left to do is to seal.
-        goes_on = isinstance(log, BatchLog) and log.goes_on_at(self._end) and cuts == self.cuts
-        alone = before is None and after is None and (span is not None or not opens)
-        if goes_on and alone and not (self._busy or self._lost or self._losses):
-            offset = self._end
-            return Sealed(self._write(kind, data, span, parent, lane, key, time_us, elapsed_us), span, offset)
-        more = (lane, key, opens, time_us, elapsed_us, cuts, before, after, drains)
-        return super().append(kind, data, span, parent, *more)
+        data: bytes,
+        span: str | None,
+        parent: str | None,
+        key: str | None,
+        time_us: int,
+        elapsed_us: int,
+        cuts: int,
+    ) -> tuple[int, int] | None:
+        """Seal one event in the middle of a batch; return its seq and where it begins. None where `append` has to.
+
+        Inside of a batch both locks are held, and nobody else can have written: what is left to do is to seal.
+        """
+        end = self._end
+        usual = isinstance(self._log, BatchLog) and self._log.goes_on_at(end) and cuts == self.cuts
+        if not usual or self._busy or self._lost or self._losses:
+            return None
+        return self._write(kind, data, span, parent, "0", key, time_us, elapsed_us), end
 
 
 class BatchStore(FileStore):
@@ -128,6 +124,9 @@ class BatchStore(FileStore):
     def __init__(self, root: Path) -> None:
         super().__init__(root, disk=PlainDisk())
         self._empty: str | None = None  # the pack of a run, with nothing in it
+        self._journal: tuple[int, tuple[int, int] | None] = -1, None  # the journal, open, and which file it is
+        self._noting = threading.Lock()
+        self._journal_path = os.fspath(layout.journal(self.root))
         self._version_file = os.fspath(layout.version_file(self.root))
         self._version: tuple[tuple[int, int], int] = (0, 0), 0  # which file it was read from
 
@@ -140,6 +139,29 @@ class BatchStore(FileStore):
         if self._version[0] != file:
             self._version = file, super().version()
         return self._version[1]
+
+    def note(self, run: str, what: str, *, sync: bool = False) -> None:
+        """Write to the journal that is open already, where it still is the one at its place."""
+        if not sync:
+            with self._noting, contextlib.suppress(OSError):
+                found = os.stat(self._journal_path)
+                if self._journal[1] != (found.st_dev, found.st_ino):
+                    self._open_journal()
+                line = f"{run} {what}\n".encode()
+                if self._disk.write(self._journal[0], line) == len(line):
+                    return
+        super().note(run, what, sync=sync)  # which says what is wrong
+
+    def _open_journal(self) -> None:
+        self.close()
+        descriptor = self._disk.open(self._journal_path, os.O_WRONLY | os.O_APPEND)
+        self._journal = descriptor, identity(descriptor)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        descriptor, self._journal = self._journal[0], (-1, None)
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _write_empty(self, path: str) -> None:
         """Link to the empty pack of another run: to make a file takes the system twenty times as long.

@@ -21,12 +21,13 @@ class FileLedger(Ledger):
     def __init__(self, log: Log, run: str, clock: Clock, store: FileStore) -> None:
         super().__init__(log, run, clock, store.put_blob)
         self._store = store
-        self._presence: int | None = presence.hold(store.folder(run))
+        self._folder = store.folder(run)
+        self._presence: int | None = presence.hold(self._folder, aside=store.flushes_soon)
         self._held = identity(self._presence)
         if store.flushes_soon:
             syncer.watch(self)
         else:
-            presence.vouch(store.folder(run), lambda: self._end)
+            presence.vouch(self._folder, lambda: self._end)
 
     @property
     def log(self) -> Log:
@@ -43,7 +44,7 @@ class FileLedger(Ledger):
         super().close()
         held, self._presence = self._presence, None
         if held is not None:
-            presence.let_go(self._store.folder(self.run))
+            presence.let_go(self._folder)
         if held is not None and identity(held) == self._held:  # else the program closed it
             os.close(held)
         return held is not None

@@ -28,15 +28,18 @@ _sleep = time.sleep  # bound once: the agent's own clock may be replaced later
 _vouched: dict[tuple[int, str], Callable[[], int]] = {}  # by process and directory, how long the timeline is
 
 
-def hold(run_dir: Path) -> int:
+def hold(run_dir: Path, *, aside: bool = True) -> int:
     """Take the shared lock on a run's directory and return its descriptor; closing it lets go.
+
+    `aside` gives it a number that is in nobody's way.
 
     The lock belongs to the open descriptor: a fork shares it, an exec'd program does not get it. Only a probe can be in
     the way, and only for an instant; an error that lasts is the file system's and is raised.
     """
     if sys.platform == "win32":
         raise OSError("a run cannot be held on this platform")
-    fd = out_of_the_way(os.open(run_dir, FOLDER | CLOEXEC))
+    fd = os.open(run_dir, FOLDER | CLOEXEC)
+    fd = out_of_the_way(fd) if aside else fd
     try:
         for left in range(_HOLD_TRIES, -1, -1):
             try:

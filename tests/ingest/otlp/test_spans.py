@@ -97,7 +97,7 @@ def same(one: Any, other: Any) -> bool:
     return all(
         repr(getattr(one, name)) == repr(getattr(other, name))
         for name in one.__struct_fields__
-        if name not in ("attributes", "texts", "items", "named", "emitter")
+        if name not in ("attributes", "texts", "items", "named", "known", "told", "rest", "emitter")
     ) and {name: repr(value) for name, value in one.attributes.items()} == {
         name: repr(value) for name, value in other.attributes.items()
     }

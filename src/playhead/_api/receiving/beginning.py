@@ -8,12 +8,10 @@ from typing import Any
 from playhead._version import __version__
 from playhead.capture.gate import Gate
 from playhead.event.kinds import RunStarted
-from playhead.ingest.otlp.conventions import TABLE
 from playhead.ingest.otlp.grouping import Group
 from playhead.ingest.otlp.spans import LogRecord, Span
 
 BY = "otlp"
-_AGENTS = tuple(name for name, meanings in TABLE.items() if any(meaning == "agent" for meaning, _ in meanings))
 _UNNAMED = "unknown_service"  # what an SDK calls a service that nobody named
 _GIT = (
     ("commit", ("vcs.ref.head.revision", "vcs.repository.ref.revision")),
@@ -51,7 +49,8 @@ def started(group: Group, spans: Sequence[Span], logs: Sequence[LogRecord], gate
 
 def agent_of(span: Span) -> str | None:
     """Return the agent that a span names."""
-    found = next((span.attributes[name] for name in _AGENTS if name in span.attributes), None)
+    name = span.naming().agent
+    found = None if name is None else span.attributes[name]
     return found if isinstance(found, str) and found else None
 
 

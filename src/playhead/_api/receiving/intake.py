@@ -12,6 +12,7 @@ from typing import NamedTuple
 from playhead import _limits
 from playhead._api.receiving.beginning import begins_us, started
 from playhead._api.receiving.open_run import OpenRun
+from playhead._api.receiving.repeated import prepare
 from playhead._clock import Clock, SystemClock
 from playhead._ids import is_run_id, new_run_id
 from playhead.capture.gate import Gate
@@ -79,6 +80,8 @@ class Intake:
     def take(self, spans: Sequence[Span] = (), logs: Sequence[LogRecord] = ()) -> list[str]:
         """Write what is new, and return the runs that it belongs to; on return all of it survives a power loss."""
         self._gate.look_at_variables()
+        if len(spans) <= _limits.OTLP_PREPARED_MAX:
+            prepare(spans)
         with self._lock:
             touched, problem = self._take(self._batches(spans, logs))
         if touched:
@@ -142,6 +145,7 @@ class Intake:
             ended = [self._end(one) for one in list(self._open.values()) if one.standing.rooted]
             for id in list(self._open):
                 self._let_go(id)
+            self.store.close()
         if ended:
             self._flush(ended)
 

@@ -198,12 +198,12 @@ class OpenRun:
         if (half := self.standing.halves.pop(one.id, None)) is not None:
             self._complete(half, one, told, asked, closed, same_as)
             return
-        parent = one.parent or ROOT
-        opened = self._write(
-            told.opens, asked, start_us, span=one.id, parent=parent, opens=True, question=told.question
-        )
-        seq = self._write(told.closes, closed, end_us, span=one.id, parent=parent)
-        times = start_us - self._base_us, end_us - self._base_us
+        parent, write = one.parent or ROOT, self.writer.write
+        opened = write(told.opens, asked, start_us, span=one.id, parent=parent, opens=True, question=told.question)
+        seq = write(told.closes, closed, end_us, span=one.id, parent=parent)
+        base_us, standing = self._base_us, self.standing
+        times = start_us - base_us, end_us - base_us
+        standing.last_us = max(standing.last_us, *times)
         self._know(one.id, told, one.parent, closed, (opened, seq), times)
 
     def _know(
@@ -250,11 +250,7 @@ class OpenRun:
 
         `told` is what it is by itself, `written` what it is written as.
         """
-        told_lists = repeated.told_lists(span.items, written.asked, written.answered) if span.items else {}
-        kept = span.kept(without=told_lists)
-        if told_lists:
-            kept["said_lists"] = told_lists
-        repeated.take_out(kept, written.asked, written.answered)
+        kept = repeated.prepared(span, written)
         if span.trace == self.standing.trace:
             del kept["trace"]
         kept["digest"] = digest

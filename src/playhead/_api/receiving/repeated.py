@@ -8,13 +8,49 @@ begins with `opened` or `closed`; lists of messages with what stands before the 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
+
+from playhead.ingest.otlp.facts import Facts, facts
+from playhead.ingest.otlp.spans import Span
 
 _CHARACTERS_MIN = 48  # of a text; to name a place takes about as many
 _LAST = 2  # messages of a question that are looked at: what came before is kept by other means
 _NOTHING: dict[str, Any] = {}
 _BEFORE = ("message.", "")  # what stands before the names of fields in lists of messages
 _ASKED, _ANSWERED = "opened/request/messages", "closed/response/choices"
+
+
+def rest_of(span: Span, written: Facts) -> dict[str, Any]:
+    """Return what is kept of a span beside what its two events say."""
+    lists = told_lists(span.items, written.asked, written.answered) if span.items else {}
+    kept = span.kept(without=lists)
+    if lists:
+        kept["said_lists"] = lists
+    take_out(kept, written.asked, written.answered)
+    return kept
+
+
+def prepare(spans: Sequence[Span]) -> None:
+    """Do for many spans what depends on nothing but themselves.
+
+    One thing for all of them, and then the next: the processor then has at hand what that takes.
+    """
+    for span in spans:
+        span.digest()
+    for span in spans:
+        facts(span)
+    for span in spans:
+        span.rest = span.told, rest_of(span, span.told)
+
+
+def prepared(span: Span, written: Facts) -> dict[str, Any]:
+    """Return what is kept of a span beside its two events, prepared or not."""
+    ready, span.rest = span.rest, None  # once: whoever gets it may change it
+    if ready is not None and ready[0] is written:
+        kept: dict[str, Any] = ready[1]
+        return kept
+    return rest_of(span, written)
 
 
 def told_lists(

@@ -61,6 +61,22 @@ class SpanTable:
         above = f"{parent:016x}" if parent else None
         return Known(digest.hex(), _KINDS[kind], opened, seq, above, start_us, end_us)
 
+    def add(
+        self, id: str, digest: str, opens: str, seqs: tuple[int, int], parent: str | None, times: tuple[int, ...]
+    ) -> bool:
+        """Remember a span that is not known yet; False where what is known of it does not fit into little space."""
+        if not (_is_hex(id) and _is_hex(digest) and (parent is None or _is_hex(parent)) and opens in _KINDS):
+            return False
+        above = 0 if parent is None else int(parent, 16)
+        if above == 0 and parent is not None:
+            return False
+        try:
+            packed = _PACKED.pack(bytes.fromhex(digest), _KINDS.index(opens), *seqs, *times, above)
+        except struct.error:
+            return False
+        self._packed[int(id, 16)] = packed
+        return True
+
     def __setitem__(self, id: str, known: Known) -> None:
         if _is_plain(id, known):
             self._whole.pop(id, None)

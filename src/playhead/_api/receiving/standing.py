@@ -115,8 +115,10 @@ class Standing:
         digests = digest if before is None else before.digests
         if digest not in digests:
             digests = f"{digests} {digest}"
-        answer = told.get("answer")
-        self.spans[span] = Known(digests, opens, *seqs, parent, times[0], times[1], answer, told.get("same_as"))
+        answer, same_as = told.get("answer"), told.get("same_as")
+        new = before is None and answer is None and same_as is None
+        if not (new and self.spans.add(span, digest, opens, seqs, parent, times)):
+            self.spans[span] = Known(digests, opens, *seqs, parent, times[0], times[1], answer, same_as)
         self._relate(span, opens, parent, told)
         trace = otlp.get("trace") or self.trace or ""
         is_root = bool(told.get("root"))

@@ -19,7 +19,7 @@ from playhead.event.plainer import inline_blobs
 from playhead.event.references import Held
 from playhead.ledger.writer import Ledger
 from playhead.store.base import Store
-from playhead.store.batch_log import BatchLog
+from playhead.store.batch_log import BatchLedger, BatchLog
 
 _RECENT_MAX = 12  # lines whose data is kept at hand: what comes again mostly comes soon
 
@@ -32,6 +32,7 @@ class RunWriter:
         self.ledger = ledger
         log = getattr(ledger, "log", None)
         self._batches = log if isinstance(log, BatchLog) else None
+        self._goes_on = ledger.go_on if isinstance(ledger, BatchLedger) else None
         self.redacted: dict[str, int] = {}
         self.base_us: int | None = None  # the moment that counts as elapsed 0
         self._store = store
@@ -94,16 +95,35 @@ class RunWriter:
             key = call_key(kind, name, inline_blobs(asked, dict(blobs)) if blobs else asked, floats, unusual_keys)
         elif question is not None:
             key = self._key_of(kind, question)
-        body = functools.partial(_with_totals, encoded) if totals else encoded
-        sealed = self.ledger.append(kind, body, span, parent, "0", key, opens, at_us, at_us - self.base_us, self._cuts)
-        assert sealed is not None, "nothing interrupts an append here"
+        elapsed_us = at_us - self.base_us
+        seq, offset = (
+            None if totals or self._goes_on is None or (opens and span is None) else
+            self._goes_on(kind, encoded, span, parent, key, at_us, elapsed_us, self._cuts)
+        ) or self._append(kind, encoded, span, parent, key, opens, at_us, elapsed_us, totals)  # fmt: skip
         if news is not None and self.ledger.cuts == self._cuts:
-            self._held.remember(sealed.seq, news, sealed.offset, len(encoded), known)
+            self._held.remember(seq, news, offset, len(encoded), known)
             if type(news) is list:  # whose places may be asked for
-                self._recent[sealed.offset] = value, len(encoded)
-            if len(self._recent) > _RECENT_MAX:
-                self._recent.popitem(last=False)
-        return sealed.seq
+                self._recent[offset] = value, len(encoded)
+                if len(self._recent) > _RECENT_MAX:
+                    self._recent.popitem(last=False)
+        return seq
+
+    def _append(
+        self,
+        kind: str,
+        encoded: bytes,
+        span: str | None,
+        parent: str | None,
+        key: str | None,
+        opens: bool,
+        at_us: int,
+        elapsed_us: int,
+        totals: bool,
+    ) -> tuple[int, int]:
+        body = functools.partial(_with_totals, encoded) if totals else encoded
+        sealed = self.ledger.append(kind, body, span, parent, "0", key, opens, at_us, elapsed_us, self._cuts)
+        assert sealed is not None, "nothing interrupts an append here"
+        return sealed.seq, sealed.offset
 
     def write_revision(
         self,

@@ -39,6 +39,15 @@ class Facts(msgspec.Struct, kw_only=True):
 
 def facts(span: Span, logs: Sequence[LogRecord] = ()) -> Facts:
     """Return what a span is, with the log records that name it as theirs."""
+    if logs:
+        return _facts(span, logs)
+    if span.told is None:
+        span.told = _facts(span, ())
+    found: Facts = span.told
+    return found
+
+
+def _facts(span: Span, logs: Sequence[LogRecord]) -> Facts:
     told = Told(span, logs)
     role = told.role()
     status, error = _ended(told)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from playhead import _limits
-from playhead.ingest.otlp.conventions import NUMBERED, NUMBERED_BEGIN, RANKS, RUN_ID, SESSIONS, TABLE
+from playhead.ingest.otlp.conventions import AGENTS, NUMBERED, NUMBERED_BEGIN, RANKS, RUN_ID, SESSIONS, TABLE
 
 _MESSAGE = "message."  # what OpenInference puts before each field of a message
 
@@ -27,6 +27,7 @@ class Naming(NamedTuple):
     loose: tuple[str, ...]  # attributes of lists of which numbers are missing
     others: tuple[str, ...]  # attributes that are no item of any list
     runs: tuple[str, ...]  # attributes that name a run or a session
+    agent: str | None  # the attribute that names the agent at work
 
 
 def naming_of(names: tuple[str, ...]) -> Naming:
@@ -72,6 +73,7 @@ def _read(names: tuple[str, ...]) -> Naming:
         loose=tuple(loose),
         others=tuple(others),
         runs=tuple(name for name in (RUN_ID, *SESSIONS) if name in names),
+        agent=next((name for name in AGENTS if name in names), None),
     )
 
 

@@ -156,6 +156,9 @@ class Span(_Record, eq=False, kw_only=True, gc=False):
     dropped_events: int = 0
     dropped_links: int = 0
     unfit_parent: str | None = None  # what it says of its parent, where nothing can be that: itself, a wrong length
+    known: str = ""  # the digest, once somebody asked for it
+    told: Any = None  # what it is by itself, once somebody asked (facts.py)
+    rest: Any = None  # what is kept of it beside that, once that was prepared
 
     def kept(self, without: Collection[str] = ()) -> dict[str, Any]:
         """Return everything that span id, parent id, and start and end in microseconds do not say.
@@ -210,6 +213,11 @@ class Span(_Record, eq=False, kw_only=True, gc=False):
 
     def digest(self) -> str:
         """Return 16 letters that are the same for the same span of the same emitter, in whichever encoding it came."""
+        if not self.known:
+            self.known = self._digest()
+        return self.known
+
+    def _digest(self) -> str:
         return contents.digest(
             [
                 self.trace, self.span, self.parent or "", self.name, self.kind, self.start_ns, self.end_ns,

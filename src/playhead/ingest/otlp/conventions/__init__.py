@@ -64,3 +64,5 @@ SESSIONS: tuple[str, ...] = tuple(
         key=lambda name: min(rank for meaning, rank in TABLE[name] if meaning == "session"),
     )
 )
+# Attributes that name the agent at work, the first that is there counts.
+AGENTS = tuple(name for name, meanings in TABLE.items() if any(meaning == "agent" for meaning, _ in meanings))
