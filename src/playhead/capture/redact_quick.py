@@ -88,7 +88,11 @@ class QuickTest:
         self._needles = tuple((_absent_from_base64(needle), needle) for needle in ordered)
         self._words = tuple(word.encode() for rule in runs for word in rule.after)
         behind = [pair for rule in runs for pair in rule.behind]
-        self._behind = tuple(((before + begin).encode(), len(before.encode())) for before, begin in behind)
+        lengths = sorted({len(before.encode()) for before, _ in behind})
+        self._behind = tuple(
+            (tuple((before + begin).encode() for before, begin in behind if len(before.encode()) == length), length)
+            for length in lengths
+        )
         self._anywhere = tuple(
             (rarest(needle.encode()), needle.encode(), re.compile(rule.encoded.encode()) if rule.encoded else None)
             for rule in shapes
@@ -150,7 +154,7 @@ class QuickTest:
 
     def _tells_what_follows(self, data: bytes) -> bool:
         """Say whether something stands there that is told by what comes before it: by a word, or by a sign."""
-        if any(text in data for text, _ in self._behind):
+        if any(text in data for texts, _ in self._behind for text in texts):
             return True
         lowered = data.lower()
         return any(word in lowered for word in self._words)
@@ -177,8 +181,9 @@ class QuickTest:
             return True
         if not start or data[start - 1] not in _BEFORE:
             return False
-        if any(data.startswith(text, start - length) for text, length in self._behind if length <= start):
-            return True
+        for texts, length in self._behind:
+            if length <= start and data.startswith(texts, start - length):
+                return True
         return self._follows_word(data, start)
 
     def _begins(self, match: re.Match[bytes] | None, data: bytes, end: int) -> bool:

@@ -260,9 +260,10 @@ class Intake:
         for one in self._open.values():
             if held <= _limits.RECEIVED_BYTES_HELD_MAX:
                 break
-            held -= one.held_bytes
-            one.held_bytes = 0
-            one.writer.forget()
+            if one.held_bytes:
+                held -= one.held_bytes
+                one.held_bytes = 0
+                one.writer.forget()
 
     def _end(self, one: OpenRun) -> OpenRun:
         """Finish a run, and let go of it: on the disk it is when somebody flushes."""
