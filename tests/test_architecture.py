@@ -70,8 +70,15 @@ MAY_CATCH_ALL = {
     ("capture/attach/sitecustomize.py", ""): "the program runs as it would without us; the launcher is told in a file",
     ("capture/ambient.py", "_or_none"): "a child that cannot be recorded runs on; the launcher is told in a file",
     ("capture/hooks_python.py", "_try"): "handed to `problem`, which is capture/guard.py",
+    ("_api/receiving/intake.py", "_given"): "raised when every process that writes has been heard to its end",
     ("server/application.py", "_answer"): "a mistake of ours is answered with 500, and the log says what it was",
     ("server/caring.py", "_look_after"): "one project must not end the care of all others; the log says what it was",
+    ("server/hands.py", "_done"): "the server is told, which answers with 500; the log says what it was",
+    (
+        "server/hands.py",
+        "start_hands",
+    ): "a process that was forked ends here, whatever happened; the log says what it was",
+    ("server/minding.py", "start_minder"): "the same",
     ("server/working.py", "_do"): "a job that fails by a mistake of ours says so, and the log says what it was",
     ("cli/main.py", "_answer"): "a mistake of ours is told in one line; PLAYHEAD_DEBUG=1 shows where",
 }

@@ -35,6 +35,11 @@ class Minder:
         self._pipe: int | None = pipe
 
     @property
+    def descriptors(self) -> list[int]:
+        """Return what it has open, which nobody else is to keep open."""
+        return [] if self._pipe is None else [self._pipe]
+
+    @property
     def minds(self) -> bool:
         """Say whether there is such a process."""
         return self._pipe is not None

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from playhead import _limits
@@ -16,6 +16,7 @@ from playhead._api.receiving.intake import Intake
 from playhead._api.stores import open_own_index
 from playhead._clock import SystemClock
 from playhead.errors import PlayheadError
+from playhead.server.hands import Hand, HandsRuns
 from playhead.server.minding import Minder
 from playhead.settings import Settings
 from playhead.store import layout, presence
@@ -43,6 +44,7 @@ class Project:
         written: Callable[[], None],
         quiet_s: float = _limits.RUN_QUIET_S,
         minder: Minder | None = None,
+        hands: Sequence[Hand] = (),
     ) -> None:
         self.name = name
         self.root = root
@@ -58,7 +60,8 @@ class Project:
         self._written_s = self._searched_s = 0.0
         self._written = written
         self._minder = minder
-        self.intake = Intake(root, lambda: self.index, settings, quiet_s=quiet_s, written=self.note)
+        others = [HandsRuns(hand, root) for hand in hands]
+        self.intake = Intake(root, lambda: self.index, settings, quiet_s=quiet_s, written=self.note, others=others)
 
     @property
     def index(self) -> Index:
@@ -120,9 +123,11 @@ class Projects:
         settings: Settings | None = None,
         quiet_s: float = _limits.RUN_QUIET_S,
         minder: Minder | None = None,
+        hands: Sequence[Hand] = (),
     ) -> None:
         self.root = root
         self._minder = minder
+        self._hands = hands
         self.registry = Registry(root, SystemClock())
         self.stirred = threading.Event()  # something was written somewhere
         self.quiet_s = quiet_s
@@ -140,7 +145,14 @@ class Projects:
                 root = self.root if name == DEFAULT else layout.project_root(self.root, name)
                 FileStore(root).make_root()
                 self._open[name] = Project(
-                    name, root, self.registry, self._settings, self.stirred.set, self.quiet_s, self._minder
+                    name,
+                    root,
+                    self.registry,
+                    self._settings,
+                    self.stirred.set,
+                    self.quiet_s,
+                    self._minder,
+                    self._hands,
                 )
             return self._open[name]
 
@@ -159,6 +171,8 @@ class Projects:
             if (refused := _refused(self.root)) is not None:
                 found.append(f"{self.root} cannot be written: {refused}")
             Keys(self.registry).any()
+            if any(hand.is_gone for hand in self._hands):
+                found.append("a process of the server that writes runs is gone: start the server again")
             for project in self.known():
                 project.index.query("SELECT 1")
         except (PlayheadError, OSError) as problem:
@@ -179,6 +193,8 @@ class Projects:
                     project.close()
                 except OSError as problem:
                     logger.error("project %s could not be closed in order: %s", project.name, problem)
+            for hand in self._hands:
+                hand.close()
             self._open.clear()
             self.registry.close()
 

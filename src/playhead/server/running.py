@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from playhead.errors import StoreError, UsageError
 from playhead.server.access import Access, is_loopback, loopback_names
 from playhead.server.application import Application
 from playhead.server.caring import Caretaker
+from playhead.server.hands import start_hands
 from playhead.server.minding import start_minder
 from playhead.server.projects import DEFAULT, Projects
 from playhead.store import layout
@@ -33,17 +35,19 @@ def serve(
     names: tuple[str, ...] = (),
     quiet_s: float = _limits.RUN_QUIET_S,
     lease_s: float = _limits.JOB_LEASE_S,
+    writers: int = 1,
     ready: Callable[[str, bool], None] = lambda address, keys: None,
 ) -> None:
     """Serve a store until somebody says stop. `ready` is told the address once it answers, and if there are keys."""
     with serving_alone(root):
-        minder = start_minder()  # first: it is to share as little as possible
+        minder = start_minder()  # first, as there are no threads yet, and little in memory
+        hands = start_hands(writers - 1, quiet_s, minder.descriptors if minder is not None else ())
         import uvicorn
 
         from playhead.server.announcing import Announcing
         from playhead.server.heads import Bounded
 
-        projects = Projects(root, quiet_s=quiet_s, minder=minder)
+        projects = Projects(root, quiet_s=quiet_s, minder=minder, hands=hands)
         keyed = Access(projects, hosts=None, rate_per_s=rate_per_s).demanded()
         if not keyed and not is_loopback(host):
             raise UsageError(
@@ -81,10 +85,8 @@ def serving_alone(root: Path) -> Iterator[None]:
     descriptor = os.open(layout.serving(root), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if sys.platform != "win32":
-            import fcntl
-
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor)
             except BlockingIOError:
                 told = os.pread(descriptor, 200, 0).decode("ascii", "replace").strip()
                 raise StoreError(
@@ -96,6 +98,21 @@ def serving_alone(root: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; of a server that was killed, processes that write runs may have to end what is in their hands."""
+    import fcntl
+
+    deadline = time.monotonic() + _limits.SERVE_LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_limits.CARE_PAUSE_S / 10)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -30,6 +30,11 @@ class FileLedger(Ledger):
             presence.vouch(self._folder, lambda: self._end)
 
     @property
+    def size(self) -> int:
+        """Return how many bytes the timeline has, as far as this writer knows."""
+        return self._end
+
+    @property
     def log(self) -> Log:
         """Return what keeps the timeline."""
         return self._log

@@ -36,8 +36,9 @@ _FIND = (
     " WHERE words MATCH ? AND words.rowid < ? ORDER BY words.rowid DESC"
 )
 _RUNS = (
-    f"SELECT DISTINCT words.rowid >> {LINE_BITS} AS number FROM words CROSS JOIN lines ON lines.id = words.rowid"
-    " WHERE words MATCH ?"
+    f"SELECT r.run FROM (SELECT DISTINCT words.rowid >> {LINE_BITS} AS number FROM words"
+    " CROSS JOIN lines ON lines.id = words.rowid WHERE words MATCH ?) found"
+    " CROSS JOIN runs r ON r.number = found.number WHERE r.run IS NOT NULL ORDER BY r.number DESC"
 )
 
 _sleep, _monotonic = time.sleep, time.monotonic  # bound once: the agent's own clock may be replaced later
@@ -115,9 +116,8 @@ class TextIndex:
         expression = search_words.read(query).expression()
 
         def ask(database: Database) -> list[str]:
-            names = dict(database.connection.execute("SELECT number, run FROM runs WHERE run IS NOT NULL").fetchall())
             found = database.connection.execute(_RUNS, (expression,)).fetchall()
-            return [names[number] for number in sorted((row[0] for row in found), reverse=True) if number in names]
+            return [str(run) for (run,) in found]
 
         return self._answer(ask)
 

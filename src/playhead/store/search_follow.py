@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections import deque
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -72,19 +73,20 @@ class TextFollower:
         since = read_journal(layout.journal(self._root), journal.offset, journal.tail)
         if since.replaced:
             return self.news()
-        runs = sorted({*since.runs, *self._held_with_news()}, reverse=True)
-        return News([*runs, *(run for run in news.runs if run not in set(runs))], news.before, since)
+        newer = {*since.runs, *self._held_with_news()}
+        left = (run for run in news.runs if run not in newer)
+        return News([*sorted(newer, reverse=True), *left], news.before, since)
 
     def read(self, news: News) -> News:
         """Read a batch, and return what is left; with the last of it, keep how far the journal was read."""
-        left, room = list(news.runs), _limits.SEARCH_BATCH_EVENTS
+        left, room = deque(news.runs), _limits.SEARCH_BATCH_EVENTS
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             while left and room > 0:
                 used, more = self._follow(left[0], room)
                 room -= used + 1  # a run without news costs something too
                 if not more:
-                    del left[0]
+                    left.popleft()
             journal = news.journal
             if not left and journal is not None:
                 if self._state()[:2] == news.before:  # else another process has read on meanwhile
@@ -95,7 +97,7 @@ class TextFollower:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        return News(left, news.before, journal)
+        return News(list(left), news.before, journal)
 
     def is_mostly_dead(self) -> bool:
         """Say whether most words are of runs that are gone."""

@@ -1,41 +1,30 @@
-"""Take in spans and logs for one store: find the run that each belongs to, write what is new, and end what is over."""
+"""Take in spans and logs for one store: find the run that each belongs to, and have whoever keeps that write it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from playhead import _limits
-from playhead._api.receiving.beginning import begins_us, started
-from playhead._api.receiving.open_run import OpenRun
-from playhead._api.receiving.repeated import prepare
+from playhead._api.receiving.addresses import Addresses
+from playhead._api.receiving.open_runs import Done, Keeper, OpenRuns, Piece
 from playhead._clock import Clock, SystemClock
-from playhead._ids import is_run_id, new_run_id
-from playhead.capture.gate import Gate
-from playhead.capture.opening import shared_redactor
-from playhead.errors import LedgerError, PlayheadError, RunNotFound
+from playhead.errors import PlayheadError
 from playhead.event.kinds import Status
 from playhead.ingest.otlp.grouping import Group, groups, of_span
 from playhead.ingest.otlp.spans import LogRecord, Span
 from playhead.settings import Settings
-from playhead.store.batch_log import BatchStore
+from playhead.store import presence
 from playhead.store.flushing import Flusher
 from playhead.store.index import Index
 
-_FIND = (
-    "SELECT r.id FROM runs r WHERE r.external_id = ?1 AND r.origin IS NULL AND r.received IS NOT NULL"
-    " UNION SELECT r.id FROM traces t JOIN runs r ON r.id = t.run WHERE t.trace = ?1 AND r.origin IS NULL"
-    " ORDER BY 1 DESC LIMIT 1"
-)
 _OPEN = (
     "SELECT id FROM runs WHERE received IS NOT NULL AND origin IS NULL AND finished IS NULL ORDER BY id DESC LIMIT ?"
 )
-
-_HELD_EVERY = 8  # requests, after which it is looked how much content is held for all runs
 
 
 class _Batch(NamedTuple):
@@ -48,7 +37,10 @@ class _Batch(NamedTuple):
 
 
 class Intake:
-    """Write to the runs of one store what comes from outside. Threads may share one."""
+    """Write to the runs of one store what comes from outside. Threads may share one.
+
+    `others` are keepers in other processes. Each run has one keeper for good, told by its id.
+    """
 
     def __init__(
         self,
@@ -61,95 +53,64 @@ class Intake:
         clock: Clock | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         written: Callable[[str], object] = lambda run: None,
+        others: Sequence[Keeper] = (),
     ) -> None:
-        self.store = BatchStore(root)
         self._index = index
-        self._gate = Gate(shared_redactor(settings), watches=False)
-        self._quiet_s = quiet_s
         self._runs_max = runs_max
-        self._clock = clock or SystemClock()
-        self._monotonic = monotonic
         self._written = written  # told of each run that has something new
         self._lock = threading.RLock()
-        self._open: OrderedDict[str, OpenRun] = OrderedDict()  # the one that was quiet longest first
-        self._named: OrderedDict[str, str] = OrderedDict()  # external ids and traces, each with its run
-        self._flusher: Flusher | None = None
-        self._takes = 0
-        self._is_caught_up = False
+        share = 1 + len(others)
+        ours = OpenRuns(
+            root, settings, quiet_s=quiet_s, share=share, runs_max=runs_max, clock=clock, monotonic=monotonic
+        )
+        self.store = ours.store
+        self._keepers: list[Keeper] = [ours, *others]
+        self._counts = [0] * share  # of runs that are open
+        self._addresses = Addresses(ours.store, index, clock or SystemClock())
+        self._flusher = Flusher(root)
 
     def take(self, spans: Sequence[Span] = (), logs: Sequence[LogRecord] = ()) -> list[str]:
         """Write what is new, and return the runs that it belongs to; on return all of it survives a power loss."""
-        self._gate.look_at_variables()
-        if len(spans) <= _limits.OTLP_PREPARED_MAX:
-            prepare(spans)
         with self._lock:
-            touched, problem = self._take(self._batches(spans, logs))
-        if touched:
-            self._flush(touched)
-            for one in touched:
-                self._written(one.id)
+            done = self._take(self._batches(spans, logs))
+        for number, one in done:
+            self._heard(number, one)
+        runs = [run for _, one in done for run in one.touched]
+        if runs:
+            self._flush(done)
+            for run in runs:
+                self._written(run)
+        problem = next((one.problem for _, one in done if one.problem is not None), None)
         if problem is not None:
             raise problem
-        return [one.id for one in touched]
+        return runs
 
     @property
     def open_count(self) -> int:
         """Return how many runs spans may come to without opening them again."""
-        return len(self._open)
+        return sum(self._counts)
 
     def finish(self, run: str, status: Status | None = None, error: str | None = None) -> None:
         """End a run that came from outside, because somebody says so."""
-        told = None if error is None else {"type": "Error", "message": error}
-        with self._lock:
-            found = self._open.get(run) or self._reopened(run)
-            if found is None:
-                raise RunNotFound(f"{run} did not come from outside: it ends by itself")
-            found.finish(status or ("error" if error is not None else None), told)
-            self._let_go(run)
-        self._flush([found])
+        self._ask_one(run, lambda keeper: keeper.finish(run, status, error))
 
     def end_if_over(self, run: str) -> None:
         """End a run whose root has ended, without waiting until it is quiet; what comes later opens it again."""
-        with self._lock:
-            one = self._open.get(run)
-            if one is None or not one.standing.rooted:
-                return
-            self._end(one)
-        self._flush([one])
+        self._ask_one(run, lambda keeper: keeper.end_if_over(run))
 
     def look_after(self) -> None:
         """End the runs that are over, and let go of those of which nothing was heard for long."""
-        ended = []
-        with self._lock:
-            now_s = self._monotonic()
-            for id, one in list(self._open.items()):
-                quiet_s = now_s - one.touched_s
-                if one.standing.rooted and quiet_s >= self._quiet_s:
-                    ended.append(self._end(one))
-                elif quiet_s >= _limits.RUN_ABANDONED_S:
-                    self._let_go(id)
-        if ended:
-            self._flush(ended)
+        self._ask_all(lambda number, keeper: keeper.look_after())
 
     def resume(self) -> None:
         """Open again what another process left unfinished."""
         rows = self._index().query(_OPEN, (self._runs_max,))[1]
-        with self._lock:
-            for (id,) in rows:
-                if id not in self._open:
-                    self._reopened(str(id))
+        runs = [str(id) for (id,) in rows]
+        self._ask_all(lambda number, keeper: keeper.resume([run for run in runs if self._keeper_of(run) == number]))
 
     def close(self) -> None:
         """Let go of every run; what is over is ended."""
-        with self._lock:
-            ended = [self._end(one) for one in list(self._open.values()) if one.standing.rooted]
-            for id in list(self._open):
-                self._let_go(id)
-            self.store.close()
-        if ended:
-            self._flush(ended)
-
-    # Which run something belongs to.
+        self._ask_all(lambda number, keeper: keeper.close())
 
     def _batches(self, spans: Sequence[Span], logs: Sequence[LogRecord]) -> list[_Batch]:
         found: dict[tuple[str, str, str | None], _Batch] = {}
@@ -162,124 +123,75 @@ class Intake:
             found.setdefault((*group, log.trace), _Batch(group, log.trace, [], [])).logs.append(log)
         return list(found.values())
 
-    def _take(self, batches: Iterable[_Batch]) -> tuple[list[OpenRun], PlayheadError | None]:
-        touched: list[OpenRun] = []
-        problem: PlayheadError | None = None
+    def _take(self, batches: Iterable[_Batch]) -> list[tuple[int, Done]]:
+        pieces = []
         for batch in batches:
+            run, is_new = self._addresses.of(batch.group, batch.trace)
+            pieces.append(Piece(run, is_new, *batch))
+        done, refused = self._given(pieces)
+        if refused:  # runs that are gone, or damaged: what comes of them begins new ones
+            again = [
+                piece._replace(run=self._addresses.begin(piece.group, piece.trace), is_new=True) for piece in refused
+            ]
+            done += self._given(again)[0]
+        return done
+
+    def _given(self, pieces: Sequence[Piece]) -> tuple[list[tuple[int, Done]], list[Piece]]:
+        """Give each keeper what is for its runs; the others are at work while ours is."""
+        shares: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            shares.setdefault(self._keeper_of(piece.run), []).append(piece)
+        done: list[tuple[int, Done]] = []
+        begun: list[tuple[int, Callable[[], Done]]] = []
+        mistake: Exception | None = None
+        for number in sorted(shares, reverse=True):
             try:
-                one = self._run_of(batch)
-                one.touched_s = self._monotonic()
-                if one.take(batch.spans, batch.logs):
-                    touched.append(one)
-            except PlayheadError as error:
-                problem = problem or error
-                self._give_up(batch)
-            except OSError as error:
-                problem = problem or LedgerError(f"cannot write to {self.store.root}: {error.strerror}")
-                self._give_up(batch)
-        self._make_room()
-        return touched, problem
+                begun.append((number, self._keepers[number].take(shares[number])))
+            except PlayheadError as problem:  # that keeper is gone; the others are to end what they have begun
+                done.append((number, Done(problem=problem)))
+        for number, result in reversed(begun):
+            try:
+                done.append((number, result()))
+            except PlayheadError as problem:
+                done.append((number, Done(problem=problem)))
+            except Exception as problem:  # each is heard to its end, whatever another does
+                mistake = mistake or problem
+        if mistake is not None:
+            raise mistake
+        return done, [shares[number][place] for number, one in done for place in one.refused]
 
-    def _give_up(self, batch: _Batch) -> None:
-        """Let go of a run that could not be written: what it knows of itself may not be in its file."""
-        for name in (batch.trace, batch.group.id):
-            if name is not None and (id := self._named.get(name)) is not None:
-                self._let_go(id)
+    def _keeper_of(self, run: str) -> int:
+        return zlib.crc32(run.encode()) % len(self._keepers)
 
-    def _run_of(self, batch: _Batch) -> OpenRun:
-        group = batch.group
-        # A trace stays whole, whatever more of its spans say, unless they name their run themselves.
-        names = dict.fromkeys(filter(None, [None if group.rule == "run_id" else batch.trace, group.id]))
-        for by in names:
-            if (one := self._found(by)) is not None:
-                break
-        else:
-            one, by = self._begun(batch), group.id
-        self._open.move_to_end(one.id)
-        for name in names if by == group.id else [by]:  # a session that is named too late is not that of this run
-            self._named[name] = one.id
-            self._named.move_to_end(name)
-        while len(self._named) > _limits.RUN_NAMES_KEPT_MAX:
-            self._named.popitem(last=False)
-        return one
+    def _ask_one(self, run: str, ask: Callable[[Keeper], Done]) -> None:
+        number = self._keeper_of(run)
+        with self._lock:
+            done = ask(self._keepers[number])
+        self._settle([(number, done)])
 
-    def _found(self, name: str) -> OpenRun | None:
-        """Find the run of a trace or a session: one that is open, of an earlier process, or let go of long ago."""
-        id = self._named.get(name)
-        if id is not None and (one := self._open.get(id) or self._reopened(id)) is not None:
-            return one
-        if not self._is_caught_up:  # what an earlier process wrote last is in no index yet
-            self._index().catch_up()
-            self._is_caught_up = True
-        rows = self._index().peek(_FIND, (name,))
-        if not rows:
-            return None
-        id = str(rows[0][0])
-        return self._open.get(id) or self._reopened(id)
+    def _ask_all(self, ask: Callable[[int, Keeper], Done]) -> None:
+        with self._lock:
+            done = [(number, ask(number, keeper)) for number, keeper in enumerate(self._keepers)]
+        self._settle(done)
 
-    def _begun(self, batch: _Batch) -> OpenRun:
-        group = batch.group
-        free = is_run_id(group.id) and not self.store.folder(group.id).exists()
-        one = OpenRun(self.store, group.id if free else new_run_id(self._clock), self._gate, create=True)
-        try:
-            at_us = begins_us(batch.spans, batch.logs, self._clock.wall_us())
-            one.begin(started(group, batch.spans, batch.logs, self._gate), at_us)
-        except BaseException:
-            one.close()
-            self.store.delete(one.id)  # half of a run is none
-            raise
-        self._open[one.id] = one
-        return one
+    def _settle(self, done: list[tuple[int, Done]]) -> None:
+        for number, one in done:
+            self._heard(number, one)
+        if any(one.touched for _, one in done):
+            self._flush(done)
 
-    def _reopened(self, id: str) -> OpenRun | None:
-        """Open a run that is there; None where it cannot be gone on with, or is not one of ours."""
-        try:
-            one = OpenRun(self.store, id, self._gate, create=False)
-        except (RunNotFound, LedgerError):
-            return None
-        if one.standing.rule is None:
-            one.close()
-            return None
-        one.touched_s = self._monotonic()
-        self._open[id] = one
-        return one
+    def _heard(self, number: int, done: Done) -> None:
+        """Note what a keeper says of its runs."""
+        self._counts[number] = done.open
+        if number:  # what is held in another process, this one vouches for
+            for run, size in done.touched.items():
+                presence.vouch(self.store.folder(run), lambda size=size: size)  # type: ignore[misc]
+            for run in done.closed:
+                presence.let_go(self.store.folder(run))
+        for run in done.closed:
+            self._written(run)
 
-    # What is over.
-
-    def _make_room(self) -> None:
-        while len(self._open) > self._runs_max:
-            id, one = next(iter(self._open.items()))
-            if one.standing.rooted:
-                self._end(one)
-            else:
-                self._let_go(id)
-        self._takes += 1
-        if self._takes % _HELD_EVERY:
-            return
-        held = sum(one.held_bytes for one in self._open.values())
-        for one in self._open.values():
-            if held <= _limits.RECEIVED_BYTES_HELD_MAX:
-                break
-            if one.held_bytes:
-                held -= one.held_bytes
-                one.held_bytes = 0
-                one.writer.forget()
-
-    def _end(self, one: OpenRun) -> OpenRun:
-        """Finish a run, and let go of it: on the disk it is when somebody flushes."""
-        try:
-            one.finish()
-        finally:
-            self._let_go(one.id)
-        return one
-
-    def _let_go(self, id: str) -> None:
-        one = self._open.pop(id, None)
-        if one is not None:
-            one.close()
-            self._written(id)
-
-    def _flush(self, touched: Sequence[OpenRun]) -> None:
-        if self._flusher is None:
-            self._flusher = Flusher(self.store.root)
-        self._flusher.flush([one.sync for one in touched])
+    def _flush(self, done: Sequence[tuple[int, Done]]) -> None:
+        self._flusher.flush(
+            [lambda number=number, one=one: self._keepers[number].sync(one.touched) for number, one in done]  # type: ignore[misc]
+        )

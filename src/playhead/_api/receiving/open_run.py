@@ -112,6 +112,11 @@ class OpenRun:
         self._write(told.KIND, kinds.as_fields(told), at_us, span=ROOT, totals=True)
         self.standing.finished = True
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes the timeline has."""
+        return int(getattr(self.writer.ledger, "size", 0))
+
     def close(self) -> None:
         """Let go of the run, finished or not."""
         self.writer.ledger.close()

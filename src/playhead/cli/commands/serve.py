@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 
 from playhead import _limits
@@ -57,6 +58,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="after which a job whose worker says nothing is done by another (%(default)s)",
     )
+    parser.add_argument(
+        "--writers",
+        type=int,
+        default=None,
+        metavar="N",
+        help="processes that write runs (2 where there are several processors, else 1)",
+    )
     parser.epilog = (
         "Any OpenTelemetry exporter may send there:\n"
         "  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4000 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n"
@@ -75,6 +83,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
     for name, seconds in (("--quiet", args.quiet), ("--lease", args.lease)):
         if not 0 < seconds <= _limits.SERVE_SECONDS_MAX:
             raise UsageError(f"{name} is more than 0 seconds, and no more than {_limits.SERVE_SECONDS_MAX:,}")
+    writers = _limits.SERVE_WRITERS if args.writers is None else args.writers
+    if not 1 <= writers <= _limits.SERVE_WRITERS_MAX:
+        raise UsageError(f"--writers is at least 1, and no more than {_limits.SERVE_WRITERS_MAX}")
+    if args.writers is None and (os.cpu_count() or 1) == 1:
+        writers = 1
     missing = [name for name in _NEEDED if not _is_there(name)]
     if missing:
         raise UsageError(f"{missing[0]} is not installed", hint="pip install 'playhead[server]'")
@@ -96,7 +109,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     serve(
         root, host=args.host, port=args.port, rate_per_s=args.rate, names=tuple(args.name), quiet_s=args.quiet,
-        lease_s=args.lease, ready=ready,
+        lease_s=args.lease, writers=writers, ready=ready,
     )  # fmt: skip
     return 0
 
