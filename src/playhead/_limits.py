@@ -135,6 +135,7 @@ FOLLOW_ALIVE_S: Final = 15.0  # without news, after which a sign of life is sent
 SHUTDOWN_S: Final = 30.0  # for what was accepted to be finished
 CARE_INTERVAL_S: Final = 1.0  # between two looks at runs that may be over
 CARE_PAUSE_S: Final = 0.1  # for what comes together to be read together
+MINDER_PAUSE_S: Final = 0.2  # between two looks at what is new: what comes together is read together
 SEARCH_QUIET_S: Final = 0.3  # in which nothing came in, after which the words of what came are looked at
 SEARCH_LATE_S: Final = 5.0  # after which they are all the same, where more comes all the time
 SEARCH_AT_ONCE_S: Final = 0.5  # that this takes before something else gets its turn

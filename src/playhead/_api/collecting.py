@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from playhead import _limits
+
 
 @contextmanager
 def no_collecting() -> Iterator[None]:
@@ -20,3 +22,10 @@ def no_collecting() -> Iterator[None]:
                 gc.freeze()  # what was made counts as old now, and is not looked at as soon as it is on again
                 gc.unfreeze()
             gc.enable()
+
+
+def collect_seldom() -> None:
+    """Keep it, in a process of our own, from looking again and again at what stays: modules, and all that is open."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_limits.COLLECT_OBJECTS, *gc.get_threshold()[1:])

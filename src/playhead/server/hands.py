@@ -9,7 +9,6 @@ while a hand is still at work.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -20,8 +19,9 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from playhead import _limits, errors
+from playhead import errors
 from playhead import settings as settings_module
+from playhead._api.collecting import collect_seldom
 from playhead._api.receiving.carrying import carried, decoded, encoded, unpacked
 from playhead._api.receiving.open_runs import Done, OpenRuns, Piece
 from playhead.errors import LedgerError, PlayheadError, StoreError
@@ -153,8 +153,7 @@ def _work(pipe: Connection[bytes, bytes], quiet_s: float, share: int) -> None:
     """Do what one is told, until the server ends."""
     settings = settings_module.load()
     kept: dict[str, OpenRuns] = {}
-    gc.freeze()
-    gc.set_threshold(_limits.COLLECT_OBJECTS, *gc.get_threshold()[1:])
+    collect_seldom()
     while True:
         try:
             what, root, about = decoded(pipe.recv_bytes())

@@ -18,6 +18,7 @@ from pathlib import Path
 import orjson
 
 from playhead import _limits
+from playhead._api.collecting import collect_seldom
 from playhead._api.stores import open_own_index
 from playhead.errors import PlayheadError
 from playhead.store import layout, presence
@@ -87,6 +88,7 @@ def start_minder() -> Minder | None:
         os.closerange(ours + 1, max(theirs, ours) + 1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it ends with the server, and not before
+        collect_seldom()
         _Minding(ours).mind()
     except BaseException:
         logger.exception("the process that keeps the indexes current")
@@ -110,6 +112,7 @@ class _Minding:
         while not self._is_over:
             self._stirred.wait(_limits.SEARCH_QUIET_S if any(one.unread for one in self._known.values()) else None)
             self._stirred.clear()
+            time.sleep(_limits.MINDER_PAUSE_S)
             told, self._told = self._told, set()
             for root in told:
                 if root not in self._known:
@@ -117,7 +120,9 @@ class _Minding:
                 self._known[root].has_news()
             for one in self._known.values():
                 try:
-                    one.read()
+                    one.read_rows()
+                    if one.root not in self._told:  # else what is new comes first
+                        one.read_words()
                 except (PlayheadError, OSError) as problem:
                     logger.error("the index of %s: %s", one.root, problem)
         for one in self._known.values():
@@ -145,19 +150,22 @@ class _Project:
         self._index = open_own_index(FileStore(root))
         self._texts = TextIndex(root)
         self._is_new = False
-        self._heard_s = self._searched_s = 0.0
+        self._heard_s = self._searched_s = time.monotonic()
 
     def has_news(self) -> None:
         """Note that something was written."""
         self._is_new = True
         self._heard_s = time.monotonic()
 
-    def read(self) -> None:
-        """Read what is new: the index at once, words when nothing more comes, or it has been long."""
+    def read_rows(self) -> None:
+        """Read what is new into the index."""
         if self._is_new:
             self._is_new = False
             self.unread = True
             self._index.catch_up()
+
+    def read_words(self) -> None:
+        """Read words, when nothing more comes or it has been long."""
         now_s = time.monotonic()
         is_quiet = now_s - self._heard_s > _limits.SEARCH_QUIET_S
         if self.unread and (is_quiet or now_s - self._searched_s > _limits.SEARCH_LATE_S):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead import _limits
+from playhead._api.collecting import collect_seldom
 from playhead.errors import StoreError, UsageError
 from playhead.server.access import Access, is_loopback, loopback_names
 from playhead.server.application import Application
@@ -66,7 +66,7 @@ def serve(
             timeout_graceful_shutdown=int(_limits.SHUTDOWN_S), timeout_keep_alive=75, date_header=False,
             http=Bounded,
         )  # fmt: skip
-        _collect_seldom()
+        collect_seldom()
         signal.signal(signal.SIGTERM, _stop)  # uvicorn ends in order first, and then does what was to be done
         Announcing(config, lambda: ready(address, keyed)).run(sockets=[listening])
 
@@ -132,13 +132,6 @@ def _address(listening: socket.socket, host: str) -> str:
     port = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
-
-
-def _collect_seldom() -> None:
-    """Keep the garbage collector from looking again and again at what stays: modules, and all runs that are open."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_limits.COLLECT_OBJECTS, *gc.get_threshold()[1:])
 
 
 def _allow_many_files() -> None:

@@ -37,6 +37,7 @@ CLOSED_BY = {
 }
 _TEXTS = ("time", "kind", "hash")
 _TEXT_OR_NULL = (str, type(None))
+_TEXTS_OR_NULL = ("span", "parent", "lane", "key")
 _SPANS = {*CALL_OPENS, *CALL_CLOSES, "step.started", "step.finished"}
 
 
@@ -85,10 +86,14 @@ def read_line(raw: bytes, run_id: str, after: int) -> Line | None:
     seq, elapsed_us = count(line.get("seq")), line.get("elapsed_us")
     if seq is None or seq <= after or type(elapsed_us) is not int or abs(elapsed_us) > EXACT_MAX:
         return None
-    if type(line.get("data")) is not dict or any(type(line.get(field)) is not str for field in _TEXTS):
+    if type(line.get("data")) is not dict:
         return None
-    if any(type(line.get(field)) not in _TEXT_OR_NULL for field in ("span", "parent", "lane", "key")):
-        return None
+    for field in _TEXTS:
+        if type(line.get(field)) is not str:
+            return None
+    for field in _TEXTS_OR_NULL:
+        if type(line.get(field)) not in _TEXT_OR_NULL:
+            return None
     if line["kind"] in _SPANS and line.get("span") is None:
         return None
     return line
