@@ -246,6 +246,7 @@ SEARCH_BATCH_EVENTS: Final = 2000  # written in one transaction
 SEARCH_EVENT_CHARACTERS: Final = 4096  # of an event; one with more counts as several in a batch
 SEARCH_BLOB_BYTES_MAX: Final = 1024 * 1024  # of a large value, whose words are found; those behind are not
 SEARCH_LINE_CHARACTERS_MAX: Final = 4 * 1024 * 1024  # of all texts of one event, whose words are found
+SEARCH_STRETCHES_MAX: Final = 10_000  # of numbers of runs, that are known to be taken
 SEARCH_EVENTS_MAX: Final = 2**23  # of one run, whose words are found
 SEARCH_WORDS_MAX: Final = 32  # words and phrases in one question
 SEARCH_QUERY_CHARACTERS_MAX: Final = 4096  # of the question

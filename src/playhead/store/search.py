@@ -23,7 +23,7 @@ from playhead.store import layout, search_words
 from playhead.store.index_database import FAULTS, Database, judge, log
 from playhead.store.index_follow import continues
 from playhead.store.search_database import LINE_BITS, busy, discard, open_database
-from playhead.store.search_follow import News, TextFollower, first_number, known_of, opened
+from playhead.store.search_follow import News, Stretches, TextFollower, first_number, known_of, opened
 from playhead.store.search_texts import Load, blob_loader, texts_of
 
 T = TypeVar("T")
@@ -68,6 +68,8 @@ class TextIndex:
         self._database: Database | None = None
         self._news: News | None = None  # what is left to be read, of the database after it
         self._news_of: Database | None = None
+        self._taken = Stretches()
+        self._taken_in: Database | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +155,9 @@ class TextIndex:
         return self._answer(lambda database: self._follower(database).is_mostly_dead())
 
     def _follower(self, database: Database) -> TextFollower:
-        return TextFollower(self.root, database.connection, self._load)
+        if self._taken_in is not database:  # else what was found out of another file
+            self._taken, self._taken_in = Stretches(), database
+        return TextFollower(self.root, database.connection, self._load, self._taken)
 
     def _mend(self, run: str) -> bool:
         """Read again what is no longer what was read; say whether it is still there."""

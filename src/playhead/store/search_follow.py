@@ -8,6 +8,7 @@ lock and reads there how far each run is, so several processes may catch up at o
 
 from __future__ import annotations
 
+import bisect
 import os
 import sqlite3
 import stat
@@ -45,13 +46,36 @@ class News(NamedTuple):
     journal: Journal | None
 
 
+class Stretches:
+    """Remember stretches of numbers that are taken: where many runs begin in a millisecond, they are long."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []  # the first number after each
+
+    def after(self, number: int) -> int:
+        """Return the number itself, or the first one after the stretch that it is in."""
+        place = bisect.bisect_right(self._starts, number) - 1
+        return max(number, self._ends[place]) if place >= 0 else number
+
+    def add(self, start: int, end: int) -> None:
+        """Note that all from `start` on are taken, but not `end`."""
+        first, last = bisect.bisect_left(self._ends, start), bisect.bisect_right(self._starts, end)
+        if first < last:
+            start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
+        self._starts[first:last], self._ends[first:last] = [start], [end]
+        if len(self._starts) > _limits.SEARCH_STRETCHES_MAX:
+            self._starts, self._ends = [], []
+
+
 class TextFollower:
     """Write the words of what the files say into one open database."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, load: Load) -> None:
+    def __init__(self, root: Path, connection: sqlite3.Connection, load: Load, taken: Stretches | None = None) -> None:
         self._root = root
         self._connection = connection
         self._load = load
+        self._taken = taken or Stretches()
 
     def news(self) -> News:
         """Say what is to be read."""
@@ -189,12 +213,14 @@ class TextFollower:
 
     def _free_number(self, run: str) -> int:
         """Return a number that no run has or had: that of the run's millisecond, or the next free one."""
-        number = first_number(run)
-        sql = "SELECT number FROM runs WHERE number >= ? ORDER BY number"
-        for (taken,) in self._connection.execute(sql, (number,)):
-            if taken != number:
+        first = number = first_number(run)
+        sql = "SELECT 1 FROM runs WHERE number = ?"
+        while True:
+            number = self._taken.after(number)
+            if self._connection.execute(sql, (number,)).fetchone() is None:
                 break
             number += 1
+        self._taken.add(first, number + 1)
         return number
 
     def _dead(self) -> int:
