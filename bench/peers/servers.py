@@ -27,6 +27,7 @@ from tests.matrix.environments import ROOT
 
 Asked = Literal["list", "errors", "text"]
 LISTED = 100
+_SETTLED_S_MAX = 120
 # What closes a span, and was read into the index: the same that is counted of the peers, in their databases.
 _SPANS_OF_ALL_RUNS = (
     "SELECT count(*) AS spans FROM events WHERE kind IN ('model.responded', 'tool.returned', 'step.finished')"
@@ -108,6 +109,9 @@ class Server:
         """Return how many spans can be asked for now."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Wait until it has done what it does in the background, and will take space."""
+
     def spans_after_kill(self) -> int:
         """Return how many spans are still there after it was killed."""
         return self.spans()
@@ -156,6 +160,14 @@ class Playhead(Server):
             question = _json_question("/api/query", {"sql": _SPANS_OF_ALL_RUNS})
             ((spans,),) = json.loads(client.ask(question))["rows"]
         return int(spans)
+
+    def settle(self) -> None:
+        deadline = time.monotonic() + _SETTLED_S_MAX
+        lines = _asked(self.folder / "playhead.db", "SELECT count(*) FROM events")
+        while _asked(self.folder / "search.db", "SELECT ifnull(sum(lines), 0) FROM runs") < lines:
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"{self.label} has not read all words\n{self.last_words()}")
+            time.sleep(0.1)
 
     def spans_after_kill(self) -> int:
         # What survived is what it shows when it is started again.
@@ -281,8 +293,14 @@ SERVERS: dict[str, type[Server]] = {kind.name: kind for kind in (Floor, Playhead
 
 def _rows(database: Path, table: str) -> int:
     """Count what is in a peer's database. Its own interface would be slower: in its favour."""
+    return _asked(database, f"SELECT count(*) FROM {table}")
+
+
+def _asked(database: Path, sql: str) -> int:
+    if not database.exists():
+        return 0
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        return int(connection.execute(sql).fetchone()[0])
 
 
 def _json_question(path: str, body: dict[str, Any]) -> Question:

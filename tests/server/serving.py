@@ -174,16 +174,30 @@ class Server:
         self._log.seek(0)
         return self._log.read().decode(errors="replace")
 
+    def processes(self) -> list[int]:
+        """Return the numbers of all its processes, its own first."""
+        return [self.pid, *children(self.pid)]
+
     def memory_bytes(self, field: str = "VmRSS") -> int:
-        """Return how much memory it has; `VmHWM` is the most it ever had."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) * 1024
-        raise AssertionError(field)
+        """Return how much memory all its processes have; `VmHWM` is the most that each ever had."""
+        return sum(_memory_bytes(pid, field) for pid in self.processes())
 
     def forget_peak(self) -> None:
         """Let `VmHWM` begin anew."""
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        for pid in self.processes():
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that one has started."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _memory_bytes(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(field)
 
 
 def until(found: Callable[[], T], *, wait_s: float = 30, every_s: float = 0.05) -> T:

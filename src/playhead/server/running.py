@@ -40,6 +40,7 @@ def serve(
 ) -> None:
     """Serve a store until somebody says stop. `ready` is told the address once it answers, and if there are keys."""
     with serving_alone(root):
+        _allow_many_files()
         minder = start_minder()  # first, as there are no threads yet, and little in memory
         hands = start_hands(writers - 1, quiet_s, minder.descriptors if minder is not None else ())
         import uvicorn
@@ -54,7 +55,6 @@ def serve(
                 f"without keys the server would be open to everybody who reaches {host}",
                 hint="Make a key first: `playhead keys create`. Without --host only this machine is answered.",
             )
-        _allow_many_files()
         hosts = frozenset({*loopback_names(host), *names})
         access = Access(projects, hosts=hosts, rate_per_s=rate_per_s)
         projects.get(DEFAULT)
