@@ -39,3 +39,20 @@ def alone(folder: Path, wait_s: float, busy: Callable[[Exception], Exception]) -
         yield
     finally:
         os.close(fd)
+
+
+@contextmanager
+def unserved(serving: Path, busy: Callable[[], Exception]) -> Iterator[None]:
+    """Keep servers away from a store, by the file that each holds; what `busy` returns is raised where one does."""
+    if sys.platform == "win32":
+        yield
+        return
+    fd = os.open(serving, os.O_RDWR | os.O_CREAT | CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise busy() from error
+        yield
+    finally:
+        os.close(fd)

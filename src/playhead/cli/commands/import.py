@@ -1,4 +1,4 @@
-"""Import what git and CI say, into the runs that it belongs to."""
+"""Import what git and CI say into the runs that it belongs to, and the runs of other systems."""
 
 from __future__ import annotations
 
@@ -46,12 +46,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  playhead import git HEAD~20..HEAD\n"
         "  playhead import junit report.xml\n"
         "  playhead import actions-log logs.zip --jobs jobs.json\n"
-        "  playhead import git --hook install"
+        "  playhead import git --hook install\n"
+        "  playhead import langsmith runs.jsonl"
     )
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     _configure_git(_sub(what, "git", "commits of a repository"))
     _configure_junit(_sub(what, "junit", "test results, as pytest and others write them"))
     _configure_actions(_sub(what, "actions-log", "logs of a run of GitHub Actions, by job and step"))
+    _configure_langsmith(_sub(what, "langsmith", "runs that LangSmith exports"))
 
 
 def _sub(what: Any, name: str, told: str) -> argparse.ArgumentParser:
@@ -108,6 +110,18 @@ def _configure_actions(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _configure_langsmith(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE",
+                        help="runs as JSON: one on each line, or all in a list; - reads stdin")  # fmt: skip
+    parser.epilog = (
+        "A file is what `Client().list_runs(...)` of LangSmith gives, one `run.json()` on each line. The runs of one\n"
+        "session or trace become one run of Playhead. What the store has already is not added again.\n\n"
+        "examples:\n"
+        "  playhead import langsmith runs.jsonl\n"
+        "  playhead import langsmith runs.json --json | jq '.runs[].run'"
+    )
+
+
 def _add_target(parser: argparse.ArgumentParser) -> None:
     """Add what says which runs results belong to."""
     parser.add_argument("--run", metavar="RUN", help="add them to this run")
@@ -128,6 +142,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     tell_above(args, store.root, out)
     if args.what == "git":
         return _git(args, store, out)
+    if args.what == "langsmith":
+        return _langsmith(args, store, out)
     return _junit(args, store, out) if args.what == "junit" else _actions(args, store, out)
 
 
@@ -248,6 +264,28 @@ def _actions(args: argparse.Namespace, store: FileStore, out: Output) -> int:
             out.print(f"no logs: {', '.join(logs.ignored[:_SHOWN])}{', …' if logs.ignored[_SHOWN:] else ''}")
         _print_runs(found, imported, out)
     return _code(imported)
+
+
+def _langsmith(args: argparse.Namespace, store: FileStore, out: Output) -> int:
+    from playhead._api.importing_spans import import_langsmith
+
+    found = []
+    with out.progress(None, "importing runs"):
+        for path in args.files:
+            found.append(import_langsmith(read_file(path), store))
+    runs = {one.run: one for imported in found for one in imported.runs}
+    added = {one.run for imported in found for one in imported.runs if one.added}
+    spans = sum(imported.spans for imported in found)
+    if out.json:
+        told = [{"run": one.run, "name": one.name, "status": one.status, "added": one.run in added}
+                for one in runs.values()]  # fmt: skip
+        out.emit({"spans": spans, "runs": told})
+        return 0
+    out.print(f"{text.several(spans, 'run')} of LangSmith")
+    for one in runs.values():
+        did = "recorded in " if one.run in added else "recorded before in "
+        out.styled(did, (one.run, "cyan"), f"  {one.name or ''}  {one.status}")
+    return 0
 
 
 def _code(imported: Imported) -> int:
