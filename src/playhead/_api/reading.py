@@ -268,7 +268,7 @@ def _load_path(path: Path, store: FileStore | RemoteStore) -> list[Run]:
     if path.is_file() and is_cassette(path):
         cassette = Cassette(path)
         return [Run(cassette, taped.run) for taped in cassette.header.runs]
-    if path.is_file() and (path.name != layout.TIMELINE or not layout.artifacts_dir(path.parent).is_dir()):
+    if path.is_file() and (path.name != layout.TIMELINE or not layout.looks_like_a_run(path.parent)):
         return [Run(ExportedRun(path, part, blobs_from=blobs_from), part.run) for part in parts(path)]
     folder = path.parent if path.name == layout.TIMELINE else path
     timeline = layout.timeline(folder)

@@ -123,7 +123,6 @@ class BatchStore(FileStore):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root, disk=PlainDisk())
-        self._empty: str | None = None  # the pack of a run, with nothing in it
         self._journal: tuple[int, tuple[int, int] | None] = -1, None  # the journal, open, and which file it is
         self._noting = threading.Lock()
         self._journal_path = os.fspath(layout.journal(self.root))
@@ -163,19 +162,8 @@ class BatchStore(FileStore):
         if descriptor >= 0:
             os.close(descriptor)
 
-    def _write_empty(self, path: str) -> None:
-        """Link to the empty pack of another run: to make a file takes the system twenty times as long.
-
-        A pack is never changed where it lies: another one takes its place.
-        """
-        if self._empty is not None:
-            try:
-                os.link(self._empty, path)
-                return
-            except OSError:
-                pass  # that run was pruned, or the file system allows no more links to it, or none at all
-        super()._write_empty(path)
-        self._empty = path
+    def _fill(self, folder: Path) -> None:
+        """Make nothing: a run that comes from outside has no artifacts and no packs, until somebody adds one."""
 
     def _log(self, timeline: Path, create: bool) -> FileLog:
         return BatchLog(timeline, self._disk, create=create, before_sync=self.sync_files)

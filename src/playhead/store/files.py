@@ -97,18 +97,17 @@ class FileStore:
                 self._disk.mkdir(folder)
         except FileExistsError:
             raise StoreError(f"{folder.name} exists already") from None
-        artifacts, *packs = layout.from_the_start(folder)
         try:
-            self._disk.mkdir(artifacts)
-            for path in packs:
-                self._write_empty(path)
+            self._fill(folder)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)  # half of a run is none
             raise
 
-    def _write_empty(self, path: str) -> None:
-        """Write a pack with nothing in it."""
-        self._write_new(path, b"{}\n")
+    def _fill(self, folder: Path) -> None:
+        """Make what a run directory has from its start, beside the timeline."""
+        self._disk.mkdir(layout.artifacts_dir(folder))
+        for path in (layout.context_pack(folder), layout.policy_snapshot(folder)):
+            self._write_new(path, b"{}\n")
 
     def make_root(self) -> None:
         """Make the folders of the store, where they are not there."""
@@ -208,7 +207,11 @@ class FileStore:
         """Write a new file below `artifacts/` without following any link that stands there, and return its name."""
         got = ["artifacts"]
         with contextlib.ExitStack() as stack:
-            where = self._disk.open(layout.artifacts_dir(folder), _FOLDER)
+            try:
+                where = self._disk.open(layout.artifacts_dir(folder), _FOLDER)
+            except FileNotFoundError:  # of a run that a server took in
+                self._make_folder(layout.artifacts_dir(folder))
+                where = self._disk.open(layout.artifacts_dir(folder), _FOLDER)
             stack.callback(os.close, where)
             for part in parts[:-1]:
                 name, where = next(
@@ -294,7 +297,7 @@ class FileStore:
             raise
         self._unsynced[path] = object()
 
-    def _write_new(self, path: Path | str, data: bytes) -> None:
+    def _write_new(self, path: Path, data: bytes) -> None:
         descriptor = self._disk.open(path, _NEW)
         try:
             self._disk.write_all(descriptor, data)

@@ -75,14 +75,9 @@ def artifacts_dir(run: Path) -> Path:
     return run / ARTIFACTS
 
 
-def from_the_start(run: Path) -> tuple[str, str, str]:
-    """Return what a run directory has from its start beside the timeline: the folder of artifacts, and both packs."""
-    return f"{run}/{ARTIFACTS}", f"{run}/{CONTEXT_PACK}", f"{run}/{POLICY_SNAPSHOT}"
-
-
 def looks_like_a_run(run: Path) -> bool:
     """Say whether a folder is what is left of a run, whether or not its timeline is there."""
-    return run.is_dir() and (artifacts_dir(run).is_dir() or context_pack(run).is_file())
+    return run.is_dir() and (is_run_id(run.name) or artifacts_dir(run).is_dir() or context_pack(run).is_file())
 
 
 def context_pack(run: Path) -> Path:
