@@ -275,10 +275,11 @@ class Follower:
         # Asked before reading: what a writer that is gone has written is then in the file.
         held = presence.is_held(directory)
         run, progress = self._load(run_id)
+        timeline = os.fspath(layout.timeline(directory))
         try:
-            if not stat.S_ISREG(os.stat(layout.timeline(directory)).st_mode):
-                raise FileNotFoundError(layout.timeline(directory))
-            file = open(layout.timeline(directory), "rb", buffering=_limits.READ_CHUNK_BYTES // 4)  # noqa: SIM115
+            if not stat.S_ISREG(os.stat(timeline).st_mode):
+                raise FileNotFoundError(timeline)
+            file = open(timeline, "rb", buffering=_limits.READ_CHUNK_BYTES // 4)  # noqa: SIM115
         except (FileNotFoundError, NotADirectoryError):
             self.lose(run_id)
             if held:  # its first line is still to come
