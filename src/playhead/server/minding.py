@@ -27,6 +27,8 @@ from playhead.store.search import TextIndex
 
 logger = logging.getLogger("playhead.server")
 
+_NICE = 10  # whoever waits for an answer comes first
+
 
 class Minder:
     """Tell that process what is new."""
@@ -89,6 +91,7 @@ def start_minder() -> Minder | None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it ends with the server, and not before
         collect_seldom()
+        os.nice(_NICE)
         _Minding(ours).mind()
     except BaseException:
         logger.exception("the process that keeps the indexes current")
