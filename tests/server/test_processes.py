@@ -99,6 +99,7 @@ def test_what_was_acknowledged_is_there_when_a_writer_is_killed_and_the_server_s
         assert told.status >= 500
         assert "start the server again" in told.json()["error"]["hint"].lower()
         assert client.get("/health").status == 503
+        until(lambda: {run["status"] for run in runs_of(server)} >= {"ok", "crashed"})  # the other half is looked after
         assert "writes runs is gone" in str(client.get("/health").json())
         server.kill()
         server.start()

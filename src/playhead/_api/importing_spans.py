@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from playhead._api.receiving.intake import Intake
@@ -35,7 +37,11 @@ def import_langsmith(data: bytes, store: FileStore) -> ImportedSpans:
     """Import an export of LangSmith, a run for each session or trace; what the store has already is not added again."""
     spans = read_runs(data)
     store.make_root()
-    with unserved(layout.serving(store.root), lambda: _served(store)):
+    above = store.root.parent.parent  # of the store that a project belongs to
+    roots = [above, store.root] if layout.is_store(above) and layout.is_project(store.root) else [store.root]
+    with contextlib.ExitStack() as stack:
+        for root in roots:
+            stack.enter_context(unserved(layout.serving(root), lambda: _served(store)))
         index = open_own_index(store)
         try:
             intake = Intake(store.root, lambda: index, default_settings())

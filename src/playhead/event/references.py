@@ -219,6 +219,9 @@ class Held:
                     keep, best = held.items, held
         if best is None:
             keep, best = _longest_common(candidates, value, encoded)
+        if best is not None and keep < len(value) and _is_option(value[keep - 1]):
+            keep -= 1  # an option of a command line and what it is given stay together: that may be a secret
+            best = best if keep else None
         news.arrays.append((head, encoded, len(value), where))
         big = plainer.big
         then: list[Any] | None = None if best is None else value[keep:]
@@ -333,6 +336,10 @@ def _add_text(known: Known, text: str, place: Place) -> None:
     found = known.get(key)
     others = [(held, at) for held, at in found if held != text] if type(found) is list else []
     known[key] = [(text, place), *others[: _BRANCHES - 1]]
+
+
+def _is_option(item: Any) -> bool:
+    return type(item) is str and item[:1] == "-"
 
 
 def _head(value: list[Any]) -> bytes:

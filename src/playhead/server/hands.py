@@ -75,6 +75,10 @@ class HandsRuns:
         self._hand = hand
         self._root = root
 
+    @property
+    def is_gone(self) -> bool:
+        return self._hand.is_gone
+
     def take(self, pieces: Sequence[Piece]) -> Callable[[], Done]:
         self._hand.lock.acquire()
         try:

@@ -116,8 +116,8 @@ class _Minding:
             self._stirred.wait(_limits.SEARCH_QUIET_S if any(one.unread for one in self._known.values()) else None)
             self._stirred.clear()
             time.sleep(_limits.MINDER_PAUSE_S)
-            told, self._told = self._told, set()
-            for root in told:
+            while self._told:
+                root = self._told.pop()
                 if root not in self._known:
                     self._known[root] = _Project(root)
                 self._known[root].has_news()
@@ -163,9 +163,9 @@ class _Project:
     def read_rows(self) -> None:
         """Read what is new into the index."""
         if self._is_new:
-            self._is_new = False
             self.unread = True
             self._index.catch_up()
+            self._is_new = False
 
     def read_words(self) -> None:
         """Read words, when nothing more comes or it has been long."""

@@ -81,7 +81,13 @@ class Project:
 
     def look_after(self) -> None:
         """Do what comes up in the background: end what is over, and read what is new into both indexes."""
-        self.intake.look_after()
+        try:
+            self.intake.look_after()
+        finally:
+            self._read()
+
+    def _read(self) -> None:
+        """Have read what is new."""
         if self._is_minded():
             return
         if self.dirty:
@@ -107,10 +113,12 @@ class Project:
 
     def close(self) -> None:
         """End what is over, and let go of the rest."""
-        self.intake.close()
-        for index in self._opened:
-            index.close()
-        self.texts.close()
+        try:
+            self.intake.close()
+        finally:
+            for index in self._opened:
+                index.close()
+            self.texts.close()
 
 
 class Projects:
@@ -191,7 +199,7 @@ class Projects:
             for project in self._open.values():
                 try:
                     project.close()
-                except OSError as problem:
+                except (OSError, PlayheadError) as problem:
                     logger.error("project %s could not be closed in order: %s", project.name, problem)
             for hand in self._hands:
                 hand.close()

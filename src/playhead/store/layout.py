@@ -144,6 +144,11 @@ def project_root(root: Path, name: str) -> Path:
     return root if project_name(name) == DEFAULT_PROJECT else root / "projects" / name
 
 
+def is_project(root: Path) -> bool:
+    """Say whether a store lies where those of projects do, in the store of a server."""
+    return root.parent.name == "projects"
+
+
 def project_names(root: Path) -> list[str]:
     """Return the projects that have a store of their own."""
     try:

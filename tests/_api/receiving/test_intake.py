@@ -10,12 +10,16 @@ import pytest
 from playhead import settings
 from playhead._api.reading import Run
 from playhead._api.receiving.intake import Intake
+from playhead._api.receiving.open_run import OpenRun
 from playhead._api.receiving.reading_back import ReadingBack
 from playhead._api.receiving.standing import Standing
 from playhead._api.stores import open_own_index
 from playhead._clock import parse_utc
+from playhead.errors import WriteFailed
 from playhead.ingest.otlp.spans import Emitter, Span
+from playhead.store.batch_log import BatchStore
 from playhead.store.files import FileStore
+from playhead.store.flushing import Flusher
 from playhead.store.reader import RunReader
 
 _START_NS = 1_790_000_000_000_000_000
@@ -119,3 +123,99 @@ def test_what_a_run_reports_of_itself_does_not_depend_on_restarts(shop: Shop) ->
     assert (found.integrity.verdict, found.completeness.verdict) == ("intact", "complete")
     spans = [event.span for event in shop.run().events() if event.kind == "step.started"]
     assert sorted(spans) == sorted({span(number).span for number in (1, 2, 3, 4)})
+
+
+def test_an_option_and_its_secret_stay_together_where_arguments_are_kept_once(shop: Shop) -> None:
+    secret = "hunter2-of-this-test"
+    words = [f"word {number} " * 30 for number in range(5)]
+    shop.intake.take([span(2, 1, args=[*words, "--password", "x"]), span(3, 1, args=[*words, "--password", secret])])
+    shop.intake.take([span(1)])
+    shop.intake.finish(shop.run().id)
+    written = b"".join(path.read_bytes() for path in shop.root.rglob("*") if path.is_file())
+    assert secret.encode() not in written
+
+
+def test_a_run_that_is_gone_is_begun_anew_once_for_all_that_a_request_has_of_it(shop: Shop) -> None:
+    def of(trace: str, number: int, session: str) -> Span:
+        one = span(number, **{"session.id": session})
+        one.trace = trace
+        return one
+
+    shop.intake.take([of(_TRACE, 1, "s"), of("a" * 32, 2, "s")])
+    gone = shop.run().id
+    shop.intake.finish(gone)
+    FileStore(shop.root).delete(gone)
+    shop.intake.take([of(_TRACE, 3, "s"), of("a" * 32, 4, "s")])
+    assert len(set(FileStore(shop.root).runs()) - {gone}) == 1
+
+
+def test_a_run_that_the_system_refuses_just_now_is_not_given_up_for_another(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.intake.take([span(2, 1)])
+    shop.restart()
+    ledger = BatchStore.ledger
+
+    def refused(*args: Any, **more: Any) -> Any:
+        raise WriteFailed("too many files are open")
+
+    monkeypatch.setattr(BatchStore, "ledger", refused)
+    with pytest.raises(WriteFailed):
+        shop.intake.take([span(3, 1)])
+    monkeypatch.setattr(BatchStore, "ledger", ledger)
+    shop.intake.take([span(3, 1), span(1)])
+    assert len(list(FileStore(shop.root).runs())) == 1
+
+
+def test_a_mistake_in_the_middle_of_a_run_loses_no_span_that_is_acknowledged_later(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.intake.take([span(2, 1)])
+    told = OpenRun._know
+    monkeypatch.setattr(OpenRun, "_know", _raising_after(told, 1))
+    with pytest.raises(MemoryError):
+        shop.intake.take([span(3, 1), span(4, 1)])
+    monkeypatch.setattr(OpenRun, "_know", told)
+    shop.intake.take([span(3, 1), span(4, 1), span(1)])
+    shop.intake.finish(shop.run().id)
+    opened = [event.span for event in shop.run().events() if event.kind == "step.started"]
+    assert sorted(opened) == sorted(f"{number:016x}" for number in (1, 2, 3, 4))
+
+
+def _raising_after(told: Any, calls: int) -> Any:
+    left = [calls]
+
+    def know(self: OpenRun, *args: Any) -> None:
+        told(self, *args)
+        left[0] -= 1
+        if left[0] < 0:
+            raise MemoryError
+
+    return know
+
+
+def test_what_was_written_and_not_flushed_is_flushed_when_it_is_sent_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Any] = []
+    monkeypatch.setattr(Flusher, "flush", lambda self, one_by_one: flushed.append(one_by_one))
+    shop.intake.take([span(2, 1)])
+    shop.intake.take([span(2, 1)])
+    assert len(flushed) == 2
+
+
+def test_messages_of_which_a_field_has_no_value_are_kept_as_they_came(shop: Shop) -> None:
+    said = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Which wine goes with it? " * 5,
+        "llm.input_messages.0.message.name": None,
+    }
+    one = span(2, 1, **said)
+    shop.intake.take([one, span(1)])
+    run = shop.run()
+    reader, standing = RunReader(run.store, run.id), Standing()
+    standing.take_all(reader.lines())
+    first = reader.first()
+    back = ReadingBack(run.store, run.id, standing, parse_utc(first.time) - first.elapsed_us)
+    assert back.span(one.span).attributes == one.attributes

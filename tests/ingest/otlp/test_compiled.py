@@ -128,7 +128,7 @@ def test_most_spans_are_usual() -> None:
     """What the bench sends is read by the compiled part alone; else this would compare the library with itself."""
     (one,) = Load().requests(10)
     assert compiled.read_spans is not None
-    groups = compiled.read_spans(one.body, 1000)
+    groups = compiled.read_spans(one.body, 1000, 1000)
     assert groups is not None
     spans = [span for _, _, scopes in groups for _, _, spans in scopes for span in spans]
     assert len(spans) == 100
@@ -138,8 +138,26 @@ def test_most_spans_are_usual() -> None:
 def test_short_texts_are_one_object_and_long_ones_are_not_kept() -> None:
     assert compiled.read_spans is not None
     (one,) = Load().requests(10)
-    first, second = (compiled.read_spans(one.body, 1000)[0][2][0][2] for _ in range(2))  # type: ignore[index]
+    first, second = (compiled.read_spans(one.body, 1000, 1000)[0][2][0][2] for _ in range(2))  # type: ignore[index]
     for ours, theirs in zip(first, second, strict=True):
         same = [a is b for a, b in zip(ours[7], theirs[7], strict=True)]
         assert sum(same) >= len(same) - 2  # few share a place in the table
         assert ours[7]["input.value"] is not theirs[7]["input.value"]
+
+
+def test_a_body_of_very_many_parts_is_left_to_the_library() -> None:
+    assert compiled.read_spans is not None
+    assert compiled.read_spans(b"\x0a\x00" * 50, 1000, 50) is not None
+    assert compiled.read_spans(b"\x0a\x00" * 51, 1000, 50) is None
+
+
+def test_no_more_spans_are_taken_than_a_request_may_have_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead._limits.OTLP_SPANS_MAX", 5)
+    message = ExportTraceServiceRequest()
+    scope = message.resource_spans.add().scope_spans.add()
+    for number in range(16):
+        span = scope.spans.add(trace_id=bytes([1]) * 16, span_id=bytes([number + 1]) * 8)
+        if number % 2:
+            span.events.add(name="odd")
+    received = read_traces(message.SerializeToString())
+    assert (len(received.spans), received.rejected) == (5, 11)

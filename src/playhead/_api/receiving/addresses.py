@@ -44,8 +44,12 @@ class Addresses:
         """Return the id of a new run for a group, to which its ids lead from now on."""
         free = is_run_id(group.id) and not self._store.folder(group.id).exists()
         run = group.id if free else new_run_id(self._clock)
-        self._note(list(filter(None, [None if group.rule == "run_id" else trace, group.id])), run)
+        self.lead(group, trace, run)
         return run
+
+    def lead(self, group: Group, trace: str | None, run: str) -> None:
+        """Let the ids of a group lead to a run."""
+        self._note(list(filter(None, [None if group.rule == "run_id" else trace, group.id])), run)
 
     def _note(self, names: list[str], run: str) -> None:
         for name in names:

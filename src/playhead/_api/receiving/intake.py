@@ -66,6 +66,7 @@ class Intake:
         self.store = ours.store
         self._keepers: list[Keeper] = [ours, *others]
         self._counts = [0] * share  # of runs that are open
+        self._vouched: list[set[str]] = [set() for _ in range(share)]  # runs that others hold
         self._addresses = Addresses(ours.store, index, clock or SystemClock())
         self._flusher = Flusher(root)
 
@@ -73,13 +74,13 @@ class Intake:
         """Write what is new, and return the runs that it belongs to; on return all of it survives a power loss."""
         with self._lock:
             done = self._take(self._batches(spans, logs))
-        for number, one in done:
-            self._heard(number, one)
+            for number, one in done:
+                self._heard(number, one)
         runs = [run for _, one in done for run in one.touched]
-        if runs:
+        if done:  # also where nothing is new: what came before may have been written, and not flushed
             self._flush(done)
-            for run in runs:
-                self._written(run)
+        for run in runs:
+            self._written(run)
         problem = next((one.problem for _, one in done if one.problem is not None), None)
         if problem is not None:
             raise problem
@@ -130,9 +131,15 @@ class Intake:
             pieces.append(Piece(run, is_new, *batch))
         done, refused = self._given(pieces)
         if refused:  # runs that are gone, or damaged: what comes of them begins new ones
-            again = [
-                piece._replace(run=self._addresses.begin(piece.group, piece.trace), is_new=True) for piece in refused
-            ]
+            begun: dict[str, str] = {}  # in the place of which
+            again = []
+            for piece in refused:
+                is_new = piece.run not in begun
+                if is_new:
+                    begun[piece.run] = self._addresses.begin(piece.group, piece.trace)
+                else:
+                    self._addresses.lead(piece.group, piece.trace, begun[piece.run])
+                again.append(piece._replace(run=begun[piece.run], is_new=is_new))
             done += self._given(again)[0]
         return done
 
@@ -149,6 +156,8 @@ class Intake:
                 begun.append((number, self._keepers[number].take(shares[number])))
             except PlayheadError as problem:  # that keeper is gone; the others are to end what they have begun
                 done.append((number, Done(problem=problem)))
+            except Exception as problem:
+                mistake = mistake or problem
         for number, result in reversed(begun):
             try:
                 done.append((number, result()))
@@ -167,27 +176,37 @@ class Intake:
         number = self._keeper_of(run)
         with self._lock:
             done = ask(self._keepers[number])
-        self._settle([(number, done)])
+            self._heard(number, done)
+        if done.touched:
+            self._flush([(number, done)])
 
     def _ask_all(self, ask: Callable[[int, Keeper], Done]) -> None:
+        done: list[tuple[int, Done]] = []
         with self._lock:
-            done = [(number, ask(number, keeper)) for number, keeper in enumerate(self._keepers)]
-        self._settle(done)
-
-    def _settle(self, done: list[tuple[int, Done]]) -> None:
-        for number, one in done:
-            self._heard(number, one)
+            for number, keeper in enumerate(self._keepers):
+                try:
+                    one = ask(number, keeper)
+                except PlayheadError as problem:  # the others are asked all the same
+                    one = Done(problem=problem)
+                self._heard(number, one)
+                done.append((number, one))
         if any(one.touched for _, one in done):
             self._flush(done)
+        for _, one in done:
+            if one.problem is not None:
+                raise one.problem
 
     def _heard(self, number: int, done: Done) -> None:
         """Note what a keeper says of its runs."""
         self._counts[number] = done.open
         if number:  # what is held in another process, this one vouches for
+            closed = self._vouched[number] if self._keepers[number].is_gone else done.closed
             for run, size in done.touched.items():
                 presence.vouch(self.store.folder(run), lambda size=size: size)  # type: ignore[misc]
-            for run in done.closed:
+            self._vouched[number].update(done.touched)
+            for run in list(closed):
                 presence.let_go(self.store.folder(run))
+                self._vouched[number].discard(run)
         for run in done.closed:
             self._written(run)
 

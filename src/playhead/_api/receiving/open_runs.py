@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ from playhead._api.receiving.repeated import prepare
 from playhead._clock import Clock, SystemClock
 from playhead.capture.gate import Gate
 from playhead.capture.opening import shared_redactor
-from playhead.errors import LedgerError, PlayheadError, RunNotFound
+from playhead.errors import LedgerError, PlayheadError, RunNotFound, WriteFailed
 from playhead.event.kinds import Status
 from playhead.ingest.otlp.grouping import Group
 from playhead.ingest.otlp.spans import LogRecord, Span
@@ -48,6 +49,10 @@ class Done(NamedTuple):
 
 class Keeper(Protocol):
     """Keep some of the runs of one store open, here or in another process."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Say whether that process is no more."""
 
     def take(self, pieces: Sequence[Piece]) -> Callable[[], Done]:
         """Begin to write what is new; what is returned says what came of it."""
@@ -96,6 +101,8 @@ class OpenRuns:
         self._closed: list[str] = []
         self._takes = 0
 
+    is_gone = False
+
     def take(self, pieces: Sequence[Piece]) -> Callable[[], Done]:
         return lambda: self._take(pieces)
 
@@ -127,7 +134,8 @@ class OpenRuns:
     def resume(self, runs: Sequence[str]) -> Done:
         for id in runs[: self._runs_max]:
             if id not in self._open:
-                self._reopened(id)
+                with contextlib.suppress(WriteFailed):  # what comes to it opens it, or says why not
+                    self._reopened(id)
         return self._done([])
 
     def sync(self, runs: Iterable[str]) -> None:
@@ -170,6 +178,9 @@ class OpenRuns:
             except OSError as error:
                 problem = problem or LedgerError(f"cannot write to {self.store.root}: {error.strerror}")
                 self._let_go(piece.run)
+            except BaseException:
+                self._let_go(piece.run)
+                raise
         self._make_room()
         return self._done(touched, refused=refused, problem=problem)
 
@@ -198,6 +209,8 @@ class OpenRuns:
         """Open a run that is there; None where it cannot be gone on with, or is not one of ours."""
         try:
             one = OpenRun(self.store, id, self._gate, create=False)
+        except WriteFailed:
+            raise  # it is there, and the system refuses it just now
         except (RunNotFound, LedgerError):
             return None
         if one.standing.rule is None:

@@ -332,7 +332,7 @@ append(PyObject *list, PyObject *item)
 
 /* Read what one instrumentation sent: (scope, schema_url, spans). ODD where it is not usual. */
 static int
-read_scope(Bytes from, Py_ssize_t attributes_max, PyObject *scopes)
+read_scope(Bytes from, Py_ssize_t attributes_max, Py_ssize_t *room, PyObject *scopes)
 {
     Bytes scope = {from.at, from.at}, url = {from.at, from.at};
     int has_scope = 0, has_url = 0, found = USUAL;
@@ -342,7 +342,7 @@ read_scope(Bytes from, Py_ssize_t attributes_max, PyObject *scopes)
         return -1;
     }
     while (found == USUAL && from.at < from.end) {
-        if (!read_field(&from, &field) || field.wire != 2) {
+        if (!read_field(&from, &field) || field.wire != 2 || --*room < 0) {
             found = ODD;
         }
         else if (field.number == 1 && !has_scope++) {
@@ -370,7 +370,7 @@ read_scope(Bytes from, Py_ssize_t attributes_max, PyObject *scopes)
 }
 
 static int
-read_resource(Bytes from, Py_ssize_t attributes_max, PyObject *groups)
+read_resource(Bytes from, Py_ssize_t attributes_max, Py_ssize_t *room, PyObject *groups)
 {
     Bytes resource = {from.at, from.at}, url = {from.at, from.at};
     int has_resource = 0, has_url = 0, found = USUAL;
@@ -380,14 +380,14 @@ read_resource(Bytes from, Py_ssize_t attributes_max, PyObject *groups)
         return -1;
     }
     while (found == USUAL && from.at < from.end) {
-        if (!read_field(&from, &field) || field.wire != 2) {
+        if (!read_field(&from, &field) || field.wire != 2 || --*room < 0) {
             found = ODD;
         }
         else if (field.number == 1 && !has_resource++) {
             resource = field.bytes;
         }
         else if (field.number == 2) {
-            found = read_scope(field.bytes, attributes_max, scopes);
+            found = read_scope(field.bytes, attributes_max, room, scopes);
         }
         else if (field.number == 3 && !has_url++) {
             url = field.bytes;
@@ -403,18 +403,18 @@ read_resource(Bytes from, Py_ssize_t attributes_max, PyObject *groups)
     return found;
 }
 
-/* read_spans(body, attributes_max) -> [(resource, schema_url, [(scope, schema_url, [span, …]), …]), …], or None where what is around
- * the spans is not usual. Resource, scope and the addresses are bytes. A span is a tuple (trace, span, parent, name, kind, start_ns,
+/* read_spans(body, attributes_max, parts_max) -> [(resource, schema_url, [(scope, schema_url, [span, …]), …]), …], or None where what is around
+ * the spans is not usual, or there are more parts. Resource, scope and the addresses are bytes. A span is a tuple (trace, span, parent, name, kind, start_ns,
  * end_ns, attributes, flags, status_code, status_message), or its own bytes where it is not usual. */
 static PyObject *
 read_spans(PyObject *module, PyObject *args)
 {
     Bytes from;
     const char *body;
-    Py_ssize_t size, attributes_max;
+    Py_ssize_t size, attributes_max, room;
     int found = USUAL;
     Field field;
-    if (!PyArg_ParseTuple(args, "y#n", &body, &size, &attributes_max)) {
+    if (!PyArg_ParseTuple(args, "y#nn", &body, &size, &attributes_max, &room)) {
         return NULL;
     }
     from.at = (const unsigned char *)body;
@@ -424,11 +424,11 @@ read_spans(PyObject *module, PyObject *args)
         return NULL;
     }
     while (found == USUAL && from.at < from.end) {
-        if (!read_field(&from, &field) || field.number != 1 || field.wire != 2) {
+        if (!read_field(&from, &field) || field.number != 1 || field.wire != 2 || --room < 0) {
             found = ODD;
         }
         else {
-            found = read_resource(field.bytes, attributes_max, groups);
+            found = read_resource(field.bytes, attributes_max, &room, groups);
         }
     }
     if (found == USUAL) {

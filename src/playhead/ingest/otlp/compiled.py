@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-read_spans: Callable[[bytes, int], list[Any] | None] | None = None
+read_spans: Callable[[bytes, int, int], list[Any] | None] | None = None
 
 if os.environ.get("PLAYHEAD_PURE") != "1":
     try:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from playhead import _limits
 from playhead.ingest.otlp.conventions import AGENTS, NUMBERED, NUMBERED_BEGIN, RANKS, RUN_ID, SESSIONS, TABLE
 
+_NAMES_MAX = _limits.OTLP_NAMING_CHARACTERS_MAX // 32
 _MESSAGE = "message."  # what OpenInference puts before each field of a message
 
 Item = tuple[tuple[str, str], ...]  # fields of an item, each with the attribute that has its value
@@ -35,7 +36,7 @@ def naming_of(names: tuple[str, ...]) -> Naming:
     found = _known.get(names)
     if found is None:
         found = _read(names)
-        if sum(map(len, names)) <= _limits.OTLP_NAMING_CHARACTERS_MAX:
+        if len(names) <= _NAMES_MAX and sum(map(len, names)) <= _limits.OTLP_NAMING_CHARACTERS_MAX:
             if len(_known) >= _limits.OTLP_NAMINGS_KEPT_MAX:
                 _known.clear()
             _known[names] = found

@@ -18,6 +18,7 @@ from playhead.ingest.otlp.received import TOO_MANY, Received, Rejected, check, c
 from playhead.ingest.otlp.spans import Emitter, LogRecord, Repeated, Span
 
 _ATTRIBUTES_MAX = _limits.OTLP_ATTRIBUTES_MAX
+_PARTS_MAX = 2 * _limits.OTLP_SPANS_MAX  # spans, and what is around them: of more the library makes less in memory
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _INSTALL = "Install what reads it: `pip install 'playhead[server]'`."
 
@@ -30,7 +31,7 @@ def read_traces(body: bytes) -> Received:
     except ImportError:
         raise BadBody("protobuf cannot be read here", hint=_INSTALL) from None
     received = Received()
-    groups = None if compiled.read_spans is None else compiled.read_spans(body, _ATTRIBUTES_MAX)
+    groups = None if compiled.read_spans is None else compiled.read_spans(body, _ATTRIBUTES_MAX, _PARTS_MAX)
     if groups is not None:
         for emitter, spans in _by_emitter(groups, received):
             _add_usual(received, spans, emitter, SpanMessage)
@@ -97,9 +98,8 @@ def _known_emitter(resource: bytes, resource_url: bytes, scope: bytes, scope_url
 
 def _add_usual(received: Received, spans: Sequence[Any], emitter: Emitter | None, kind: Any) -> None:
     """Add spans as the compiled part has read them; those that it has not are bytes."""
-    room = _limits.OTLP_SPANS_MAX - len(received.spans)
     for read in spans:
-        if emitter is None or room <= 0 or type(read) is bytes:
+        if emitter is None or type(read) is bytes or received.full():
             _add_one(received, read, emitter, kind)
         else:
             trace, span, parent, name, role, start_ns, end_ns, attributes, flags, code, message = read
@@ -109,7 +109,6 @@ def _add_usual(received: Received, spans: Sequence[Any], emitter: Emitter | None
                     attributes=attributes, flags=flags, status_code=code, status_message=message, emitter=emitter,
                 )
             )  # fmt: skip
-            room -= 1
 
 
 def _add_one(received: Received, read: Any, emitter: Emitter | None, kind: Any) -> None:

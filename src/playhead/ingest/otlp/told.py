@@ -97,7 +97,8 @@ class Told:
         if (bare := self.naming.bare.get(meaning)) is not None:
             begin, items = bare
             made = [{field: attributes[name] for field, name in item} for item in items]
-            self.span.items = {**self.span.items, begin: made}
+            if self.naming is self.span.naming():  # else the list has something without a value, which is kept beside
+                self.span.items = {**self.span.items, begin: made}
             return made
         root: dict[str, Any] = {}
         for name in self.numbered_names:
