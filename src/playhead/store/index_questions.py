@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,7 +28,7 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"
 _AT_ONCE = 500  # runs asked about in one question
 
 
-class Questions:
+class Questions(ABC):
     """What may be asked about the runs of one store. Threads may share one."""
 
     root: Path | Address  # of the store
@@ -38,22 +39,23 @@ class Questions:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of what is open. The next question opens it again."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get(self, run_id: str) -> dict[str, Any] | None:
         """Return one run as `list_runs` does; a run directory that nobody noted in the journal is read now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def head(self, run_id: str) -> tuple[int, str] | None:
         """Return seq and hash of the last line of a run that was seen, whether or not it is still there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def heads(self) -> Heads:
         """Return the same for every run, also for those whose directory is gone, unless they were pruned."""
-        raise NotImplementedError
 
+    @abstractmethod
     def query(
         self, sql: str, params: Sequence[Any] | dict[str, Any] = (), *, replays: bool = True
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -61,21 +63,22 @@ class Questions:
 
         Without `replays`, nothing of exact replays is in the tables: what they asked was answered from a recording.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, ask: Callable[[sqlite3.Connection], T]) -> T:
         """Let somebody ask several questions; nothing can be written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _runs(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
-        raise NotImplementedError
+        """Return the rows of a question, each as a run."""
 
+    @abstractmethod
     def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
-        raise NotImplementedError
+        """Return the first column of a question."""
 
+    @abstractmethod
     def _existing(self, sql: str, values: Sequence[Any]) -> str | None:
         """Return the first id found that is still there."""
-        raise NotImplementedError
 
     def list_runs(self, *, limit: int = _limits.LIST_RUNS_DEFAULT, **chosen: Any) -> list[dict[str, Any]]:
         """List runs, newest first, open ones included; `chosen` are fields of RunFilter. A negative `limit` is none."""

@@ -52,8 +52,6 @@ def _table() -> dict[str, list[tuple[str, int]]]:
 
 # Attribute → what it says, and how early it counts among those that say the same.
 TABLE: dict[str, tuple[tuple[str, int], ...]] = {name: tuple(meanings) for name, meanings in _table().items()}
-# The same where an attribute says one thing alone, which nearly all do.
-SIMPLE: dict[str, str] = {name: meanings[0][0] for name, meanings in TABLE.items() if len(meanings) == 1}
 RANKS: dict[str, dict[str, int]] = {name: dict(meanings) for name, meanings in TABLE.items()}
 NUMBERED: dict[str, str] = {begin: meaning for one in CONVENTIONS for begin, meaning in one.numbered.items()}
 NUMBERED_BEGIN = tuple(NUMBERED)
